@@ -7,7 +7,7 @@
  * batch is the mean of all batches, with those that went to a slower driver so
  * that it stays known. All outputs of the last batch are compared.
  *
- *	choice [-d DRIVERS] [-m MIB] [-r ROUNDS]
+ *	choice [-d DRIVERS] [-m MIB] [-r ROUNDS] [-s BYTES]
  *
  * Columns: GB of plain data a second by the libraries and by choice, the second as
  * a part of the first, the same for the libraries' second process, and which
@@ -59,6 +59,7 @@ static const size_t numbers[] = { 1, 16, 64, 256, 1024, 4096 };
 static const char *drivers = "cuda";
 static size_t most = (size_t)256 << 20;
 static unsigned int rounds = 5;
+static size_t only; /* this size; 0: all */
 
 static double now(void)
 {
@@ -322,7 +323,8 @@ static void measure_all(void)
 	for (int inflate = 1; inflate >= 0; inflate--)
 		for (size_t s = 0; s < COUNT(sizes); s++)
 			for (size_t n = 0; n < COUNT(numbers); n++)
-				if (sizes[s] * numbers[n] <= most)
+				if (sizes[s] * numbers[n] <= most &&
+				    (!only || sizes[s] == only))
 					measure(w,
 						(struct cell){ sizes[s],
 							       numbers[n],
@@ -341,7 +343,7 @@ int main(int argc, char **argv)
 	bool worker = false;
 	int c;
 
-	while ((c = getopt(argc, argv, "d:m:r:w")) != -1) {
+	while ((c = getopt(argc, argv, "d:m:r:s:w")) != -1) {
 		switch (c) {
 		case 'd':
 			drivers = optarg;
@@ -352,12 +354,15 @@ int main(int argc, char **argv)
 		case 'r':
 			rounds = (unsigned int)strtoul(optarg, NULL, 0);
 			break;
+		case 's':
+			only = strtoul(optarg, NULL, 0);
+			break;
 		case 'w':
 			worker = true;
 			break;
 		default:
 			fprintf(stderr, "usage: choice [-d DRIVERS] [-m MIB] "
-					"[-r ROUNDS]\n");
+					"[-r ROUNDS] [-s BYTES]\n");
 			return 2;
 		}
 	}

@@ -37,7 +37,7 @@ struct rank {
 	int peer;
 	FILE *orders; /* NULL: rank 0 sends them */
 	FILE *results;
-	bool tells; /* rank 1 has no pipe */
+	bool relays; /* commands, to a rank 1 that has no pipe */
 	char *out;
 	char *in;
 	size_t room; /* bytes of each */
@@ -210,7 +210,7 @@ static bool next_order(struct rank *r, char line[LINE])
 		hear_order(r, line);
 	else if (!fgets(line, LINE, r->orders))
 		line[0] = '\0';
-	if (r->tells)
+	if (r->relays)
 		MPI_Send(line, LINE, MPI_CHAR, r->peer, ORDER_TAG,
 			 MPI_COMM_WORLD);
 	return line[0];
@@ -259,7 +259,7 @@ static void open_orders(struct rank *r, int argc, char **argv)
 	} else if (!r->me) {
 		r->orders = stdin;
 		r->results = stdout;
-		r->tells = true;
+		r->relays = true;
 	}
 }
 

@@ -39,11 +39,16 @@ static int flow_count = 2;
 static const struct rival {
 	const char *name;
 	const char *control; /* of the kernel's flows */
+	const char *other;   /* of the first half of them; NULL: the same */
 	int weft, tcp;
 } rivals[] = {
-	{ "weft", NULL, 2, 0 },	    { "kernel", "cubic", 0, 2 },
-	{ "cubic", "cubic", 1, 1 }, { "reno", "reno", 1, 1 },
-	{ "bbr", "bbr", 1, 1 },
+	{ "weft", NULL, NULL, 2, 0 },
+	{ "kernel", "cubic", NULL, 0, 2 },
+	{ "kernel-bbr", "bbr", NULL, 0, 2 },
+	{ "kernel-both", "bbr", "cubic", 0, 2 },
+	{ "cubic", "cubic", NULL, 1, 1 },
+	{ "reno", "reno", NULL, 1, 1 },
+	{ "bbr", "bbr", NULL, 1, 1 },
 };
 #define RIVALS (sizeof(rivals) / sizeof(rivals[0]))
 
@@ -221,17 +226,19 @@ static void show(const struct party *p, const struct rival *rival,
 		 const double *got)
 {
 	int n = p->weft_count + p->tcp_count;
-	double all = 0, weft = 0, least = got[0], most = got[0];
+	int half = rival->other ? n / 2 : p->weft_count;
+	double all = 0, first = 0, least = got[0], most = got[0];
 
 	for (int i = 0; i < n; i++) {
 		all += got[i];
-		weft += i < p->weft_count ? got[i] : 0;
+		first += i < half ? got[i] : 0;
 		least = got[i] < least ? got[i] : least;
 		most = got[i] > most ? got[i] : most;
 	}
-	if (p->weft_count && p->tcp_count)
-		printf("weft beside %-6s %5.1f %% to %4.1f %%", rival->name,
-		       100 * weft / all, 100 - 100 * weft / all);
+	if (half && half < n)
+		printf("%-5s beside %-5s %5.1f %% to %4.1f %%",
+		       rival->other ? rival->other : "weft", rival->control,
+		       100 * first / all, 100 - 100 * first / all);
 	else
 		printf("%-5s alone                       ",
 		       p->tcp_count ? rival->control : "weft");
@@ -305,7 +312,11 @@ static void play(struct wire *wire, int me, const struct rival *rival,
 		open_flow(&p.weft[i], board, me, i);
 	meet(board, me, ++*step);
 	for (int i = 0; i < p.tcp_count; i++) {
-		p.tcp[i] = has_all ? tcp_socket(me, rival->control, i) : -1;
+		const char *control = rival->other && i < p.tcp_count / 2 ?
+					      rival->other :
+					      rival->control;
+
+		p.tcp[i] = has_all ? tcp_socket(me, control, i) : -1;
 		has_all &= p.tcp[i] >= 0;
 	}
 	for (int i = 0; i < p.weft_count; i++)
@@ -348,8 +359,9 @@ static int usage(const char *name, int ret)
 {
 	printf("usage: %s [--device udp|tcp] [--flows N] [TURNS [RIVAL]]\n"
 	       "How a full link is shared: by N flows of weft (default 2, at most %d), by N of the\n"
-	       "kernel with cubic, and by half of each with cubic, reno, bbr. A turn takes 15 s a\n"
-	       "rival (weft, kernel, cubic, reno, bbr), and root.\n",
+	       "kernel with cubic, with bbr, and half with each, and by half of weft and half of\n"
+	       "the kernel with cubic, reno, bbr. A turn takes 15 s a rival (weft, kernel,\n"
+	       "kernel-bbr, kernel-both, cubic, reno, bbr), and root.\n",
 	       name, FLOWS);
 	return ret;
 }

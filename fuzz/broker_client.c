@@ -107,6 +107,7 @@ static struct world *make_world(void)
 	devd->epoll_fd = -1;
 	wf_base_list_init(&devd->clients);
 	wf_base_list_init(&devd->users);
+	wf_base_list_init(&devd->kept);
 	wf_base_list_init(&devd->inbox);
 	pthread_mutex_init(&devd->inbox_lock, NULL);
 	add_device(devd, "sva-0", WD_IOMMU_SVA);
@@ -311,6 +312,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct program p = { data, size };
 	struct wf_devd_region region = {
 		.refs = 2, /* one is ours */
+		.fd = -1,
 		.dma = 0x100000000ull,
 		.size = REGION,
 		.base = world->fenced,
@@ -348,10 +350,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	atomic_store(&chan->region, NULL);
 	wf_devd_client_drop(client);
 	close(world->sock[1]);
-	if (world->devd.n_clients || world->devd.n_chans)
+	/* It has closed all that it got. */
+	if (world->devd.n_clients || world->devd.n_chans || world->devd.n_kept)
 		abort();
 	for (int i = 0; i < 3; i++) {
-		if (world->devd.devices[i].in_use)
+		if (world->devd.devices[i].in_use ||
+		    world->devd.devices[i].memory)
 			abort();
 	}
 	return 0;

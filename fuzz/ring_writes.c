@@ -63,12 +63,16 @@ static size_t write_rma(struct wf_fuzz_world *w, struct wf_shm_slot *slot,
 		       how & 2 ? READ_KEY :
 				 how,
 		.op = wf_fuzz_take8(w),
-		.flags = wf_fuzz_take8(w) & 3,
+		.flags = wf_fuzz_take8(w) & 7,
 		.buffer = wf_fuzz_take8(w) % (WF_SHM_RETURNS + (how > 240)),
 		.amo_kind = wf_fuzz_take8(w) % 4,
 		.amo_op = wf_fuzz_take8(w) % 22,
 		.amo_type = wf_fuzz_take8(w) % 22,
 	};
+	if ((slot->rma.flags & WF_SHM_RMA_WORD) && how < 220) {
+		slot->rma.len = 8;
+		return 0;
+	}
 	slot->rma.len = (uint32_t)len % 4200 / 16 * 16;
 	if (how > 250)
 		slot->rma.len = (uint32_t)wf_fuzz_take_size(w);

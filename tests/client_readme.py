@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The lines with fi_pingpong in README.md and fi_weft(7), run as they are
-except for the number of rounds, with a server that starts late.
+"""The first command of each audience in README.md, run as it is in a folder with
+the user's files, except that measurements are short; and the lines with
+fi_pingpong in README.md and fi_weft(7), run as they are except for the number of
+rounds, with a server that starts late.
 
 The bug: the client did not wait for the server, and ended with "Connection
 refused" in half of all tries; ten rounds printed poor figures.
 """
 
+import gzip
 import os
 import pathlib
 import re
@@ -43,6 +46,65 @@ def lines_of(name):
     return found[0].replace("-I 1000", "-I 20")
 
 
+# The audience, and what its command prints. mpi_bench runs those for MPI.
+AUDIENCES = {
+    "MPI on a node": None,
+    "MPI between nodes": None,
+    "libfabric programs": "provider: weft",
+    "zlib programs": "libweft-z",
+    "large gzip files": "",
+    "accelerators": "empty job",
+    "EFA development": "provider: efa",
+}
+SHORTER = {"accelerators": " -r 1 -n 50"}
+
+
+def first_commands():
+    """The rows of the table at the top of README.md: audience, command."""
+    text = (SRC / "README.md").read_text(encoding="utf-8")
+    table = re.search(r"\| You run .*\n\|[-|]+\n((?:\|.*\n)+)", text)
+    if not table or text[:table.start()].count("\n") > 15:
+        fail("README.md has no table of audiences on its first screen")
+    for row in table[1].splitlines():
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        if len(cells) != 3 or not re.search(r"\d", cells[1]) or \
+                not cells[2].startswith("`"):
+            fail(f"README.md: no audience, number and command: {row}")
+        yield cells[0], cells[2].split("`")[1]
+
+
+def check_first_commands():
+    found = dict(first_commands())
+    if list(found) != list(AUDIENCES):
+        fail(f"README.md: audiences {list(found)}")
+    build = os.environ["WEFT_BUILD"]
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "build").symlink_to(build)
+        (folder / "program.py").write_text(
+            "import zlib\n"
+            "assert zlib.decompress(zlib.compress(b'x' * 9999)) == b'x' * 9999\n"
+            "print(open('/proc/self/maps').read())\n", encoding="utf-8")
+        (folder / "FILE.gz").write_bytes(gzip.compress(b"text " * 100000))
+        for name, command in found.items():
+            if AUDIENCES[name] is None:
+                continue
+            if name == "EFA development" and not (
+                    pathlib.Path(build) / "src/libweft-efa.so").exists():
+                continue
+            env = {key: value for key, value in os.environ.items()
+                   if key != "FI_PROVIDER_PATH"}
+            done = subprocess.run(
+                ["sh", "-c", command + SHORTER.get(name, "")], env=env,
+                cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True, timeout=100, check=False)
+            if done.returncode or AUDIENCES[name] not in done.stdout:
+                fail(f"README.md, {name}: {command}: {done.returncode}\n"
+                     f"{done.stdout}")
+        if (folder / "FILE").read_bytes() != b"text " * 100000:
+            fail("README.md: FILE.gz was not unpacked")
+
+
 def main():
     real = shutil.which("fi_pingpong")
     if not real or not shutil.which("ss") or \
@@ -53,6 +115,7 @@ def main():
                                    stdout=subprocess.PIPE).stdout:
         print("another fi_pingpong is running")
         sys.exit(77)
+    check_first_commands()
     for name in ("README.md", "man/fi_weft.7"):
         with tempfile.TemporaryDirectory() as folder:
             late = pathlib.Path(folder) / "fi_pingpong"

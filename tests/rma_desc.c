@@ -154,10 +154,12 @@ static void check_wrong(struct side side[2])
 	renew(&side[1], FI_SEND);
 	CHECK_EQ(exchange(side, 0, LEN, side[0].desc, side[1].desc), most);
 	/* Closed: it may be anybody's by now. */
-	mine = side[0].desc;
-	theirs = side[1].desc;
-	renew(&side[0], LOCAL | RMA_ACCESS);
-	renew(&side[1], LOCAL | RMA_ACCESS);
+	for (int i = 0; i < 2; i++) {
+		renew(&side[0], LOCAL | RMA_ACCESS);
+		renew(&side[1], LOCAL | RMA_ACCESS);
+		mine = i ? mine : side[0].desc;
+		theirs = i ? theirs : side[1].desc;
+	}
 	CHECK_EQ(exchange(side, 0, LEN, mine, theirs), most);
 	CHECK_EQ(exchange(side, 0, LEN, side[0].desc, side[1].desc), 0);
 }

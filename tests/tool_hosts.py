@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -94,6 +95,10 @@ def check_whole(here):
             found = json.load(text)
     if found["plan"]["over"] != "hosts" or THERE not in said:
         fail(f"{found['plan']}\n{said}")
+    # Figures are worth little without the version of what was measured.
+    about = {one["name"]: one["about"] for one in found["series"]}
+    if "ucx" in names and not re.match(r"UCX \d+\.\d+", about["ucx"]):
+        fail(f"{about}")
     for name, least in names.items():
         seen = {(one["test"], one["size"]) for one in found["results"]
                 if one["series"] == name and one["samples_ns"]}

@@ -278,23 +278,26 @@ static int give(struct job *job, struct wf_alg_slot *slot, struct wd_chan *ch)
  * library does it in the crew. */
 static bool is_given(struct job *job, struct wf_alg_want want)
 {
+	const struct wd_comp_job *piece = &job->whole.job;
 	bool by_cost = false;
 
 	for (;;) {
 		struct wf_alg_choice choice;
 		int ret;
 
-		wf_alg_choice_later(&want, &job->whole.job, &choice);
+		wf_alg_choice_later(&want, piece, &choice);
 		if (!choice.found)
 			return false;
 		job->cost = by_cost ? choice.own : choice.cost;
 		if (!choice.slot) {
 			job->except = want.except | choice.passed;
 			job->task.run = run_library;
+			/* One that waits for a device is not small. */
+			job->task.small = piece->src_len <= SMALL &&
+					  piece->dst_len <= 2 * SMALL;
 			if (job->cost)
 				job->start = wf_alg_cost_begin(
-					job->cost, &job->whole.job,
-					wf_base_clock_ns());
+					job->cost, piece, wf_base_clock_ns());
 			return false;
 		}
 		by_cost = by_cost || choice.cost;
@@ -333,14 +336,14 @@ static bool is_submitted(struct job *job)
 /* -- calls ----------------------------------------------------------------- */
 
 static struct job *make_job(struct wd_comp_ctx *ctx, bool inflate,
-			    wd_comp_callback callback, void *arg, bool small)
+			    wd_comp_callback callback, void *arg)
 {
 	struct job *job = malloc(sizeof(*job));
 
 	if (!job)
 		return NULL;
 	/* One by one: the rest is filled in when it is needed. */
-	job->task = (struct wf_crew_task){ .run = run_job, .small = small };
+	job->task = (struct wf_crew_task){ .run = run_job };
 	job->ctx = ctx;
 	job->cost = NULL;
 	job->inflate = inflate;
@@ -385,8 +388,7 @@ static int submit(struct wd_comp_ctx *ctx, bool inflate,
 	if (!ctx || !callback || (!src && src_len) || (!dst && dst_len))
 		return -EINVAL;
 	pthread_once(&once, setup);
-	job = make_job(ctx, inflate, callback, arg,
-		       src_len <= SMALL && dst_len <= 2 * SMALL);
+	job = make_job(ctx, inflate, callback, arg);
 	if (!job)
 		return -ENOMEM;
 	ret = enter(ctx, job);

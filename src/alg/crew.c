@@ -26,11 +26,11 @@
 
 #define THREADS_MOST 4096 /* whatever anybody asks for */
 /* Small tasks that one thread is woken for, and takes at once at most. */
-#define SHARE 8
-/* To wake a thread takes several microseconds of the one that does, and as many
- * more until it runs. */
-#define SEARCH_NS (20 * WF_NS_PER_US)
-#define SEARCHERS 4
+#define SHARE 4
+/* To wake a thread takes several microseconds of the one that does, and some tens,
+ * in a virtual machine, until it runs. At most half of the processors search. */
+#define SEARCH_NS (50 * WF_NS_PER_US)
+#define SEARCHERS_MOST 8u
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
@@ -43,7 +43,7 @@ static unsigned int threads_room;
 static unsigned int limit, needed;
 static unsigned int wakes; /* threads that were woken and do not run yet */
 static bool stopping;
-static bool may_search; /* there is a processor for it */
+static unsigned int searchers; /* threads that may search at a time */
 
 /* What an adder reads and writes without the lock. The others change it under the
  * lock, but for ->load and ->stack. */
@@ -96,7 +96,7 @@ static void setup(void)
 		count = (unsigned int)CPU_COUNT(&cpus);
 	if (!limit)
 		limit = count ? count : 1;
-	may_search = count > 1;
+	searchers = count / 2 < SEARCHERS_MOST ? count / 2 : SEARCHERS_MOST;
 	set_most_locked();
 	pthread_atfork(before_fork, in_parent, in_child);
 }
@@ -224,8 +224,9 @@ static void *work(void *arg)
 			for (unsigned int i = 0; i < n; i++)
 				tasks[i]->run(tasks[i]);
 			pthread_mutex_lock(&lock);
-		} else if (!searched && may_search &&
-			   atomic_load(&shared.searching) < SEARCHERS) {
+		} else if (!searched &&
+			   atomic_load(&shared.searching) - searching <
+				   searchers) {
 			if (!searching)
 				atomic_fetch_add(&shared.searching, 1);
 			searching = true;

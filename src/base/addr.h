@@ -66,7 +66,7 @@ bool wf_base_addr_is_any(const struct wf_addr *addr); /* 0.0.0.0 or :: */
 bool wf_base_addr_is_whole(const struct wf_addr *addr);
 
 /* Whether the address belongs to an interface of this network namespace. A
- * queue pair never does: who has its name knows (shm/name.h). Makes system
+ * queue pair never does (shm/name.h says who has its name). Makes system
  * calls. */
 bool wf_base_addr_is_local(const struct wf_addr *addr);
 /* The same for callers that can ask again: 1, 0, or -errno if there is no

@@ -42,6 +42,45 @@ void wf_core_ep_tick(struct wf_core_ep *ep)
 	wf_core_tick(&ep->common);
 }
 
+/* Handles replies. If they were all that we waited for, the next poll takes the
+ * shortest way again. */
+static void take_replies(struct wf_core_ep *ep, struct wf_shm_out *out)
+{
+	struct wf_host *host = &ep->common.host;
+	const struct wf_shm_watch *watch = &ep->shm.watch;
+
+	wf_shm_out_poll(out);
+	if (out->sharing) {
+		wf_transport_host_busy(host);
+	} else if (host->asked && !out->waiting.count) {
+		host->asked = NULL;
+		host->only = watch->watched ? watch->ins[0] : NULL;
+	}
+}
+
+void wf_core_ep_asked(struct wf_core_ep *ep)
+{
+	struct wf_host *host = &ep->common.host;
+	const struct wf_shm_watch *watch = &ep->shm.watch;
+	struct wf_shm_in *in = watch->watched ? watch->ins[0] : NULL;
+
+	/* wf_core_progress() counts the poll that looks at the clock. */
+	if (!host->asked || host->polls + 1 >= WF_HOST_POLLS_PER_CLOCK ||
+	    wf_shm_watch_has_rung(watch)) {
+		wf_core_progress(&ep->common);
+		return;
+	}
+	host->polls++;
+	if (wf_shm_out_has_reply(host->asked))
+		take_replies(ep, host->asked);
+	if (!in)
+		return;
+	if (wf_shm_in_ready(in))
+		wf_shm_in_poll(in, WF_SHM_IN_BUDGET);
+	else
+		wf_shm_in_prefetch(in);
+}
+
 void wf_core_ep_close(struct wf_core_ep *ep)
 {
 	wf_core_close(&ep->common);

@@ -33,6 +33,10 @@ void wf_core_ep_close(struct wf_core_ep *ep);
 /* Polls the only ring that is watched, and looks at the clock. */
 void wf_core_ep_tick(struct wf_core_ep *ep);
 
+/* Without such a ring: looks for the reply that we wait for, and at the ring, or
+ * does all that progress may have to do. */
+void wf_core_ep_asked(struct wf_core_ep *ep);
+
 /* An idle poll is a handful of loads: the ring that was last in use, and whether
  * any other has rung. While the first has messages, the others are looked at once
  * in WF_HOST_POLLS_PER_CLOCK polls; one of them that has messages is then watched
@@ -43,7 +47,7 @@ static inline void wf_core_ep_progress(struct wf_core_ep *ep)
 	struct wf_shm_in *in = host->only;
 
 	if (wf_unlikely(!in))
-		wf_core_progress(&ep->common);
+		wf_core_ep_asked(ep);
 	else if (wf_unlikely(++host->polls >= WF_HOST_POLLS_PER_CLOCK))
 		wf_core_ep_tick(ep);
 	else if (wf_shm_in_ready(in))

@@ -78,7 +78,7 @@ static void look_at(struct wf_nic_attend *dev, struct look *look)
 	}
 	due = dev->step_in(dev, dev->watched);
 	look->due = due < look->due ? due : look->due;
-	/* An owner who sleeps at the socket is woken by it. */
+	/* The socket wakes an owner that sleeps at it. */
 	dev->watched = !atomic_load_explicit(dev->owner_asleep,
 					     memory_order_relaxed) &&
 		       !dev->blind && look->count <= SOCKETS;
@@ -150,7 +150,7 @@ static void *attend(void *arg)
 
 bool wf_nic_attend_enter(struct wf_nic_attend *attend, struct wf_lock *its_lock)
 {
-	/* What its descriptor tells is for the one who has the lock. */
+	/* The thread that has the lock handles what the descriptor reports. */
 	attend->blind = its_lock->real && !wf_base_lock_try(its_lock);
 	return !attend->blind;
 }

@@ -208,9 +208,9 @@ struct wf_nic_path {
 	 * 0: it is there, or nobody asks. */
 	uint64_t asking_ns;
 	uint32_t
-		resets; /* times the peer was given up or left: what it was told
-			  * before is told to nobody; counters.peer_deaths is the
-			  * sum of all */
+		resets; /* times the peer was given up or left; nothing that was
+			  * sent to it before can still arrive;
+			  * counters.peer_deaths is the sum of all */
 };
 
 int wf_nic_ah_query(struct wf_nic *nic, uint16_t ah, struct wf_nic_path *path);
@@ -287,18 +287,19 @@ const char *wf_nic_status_str(enum wf_nic_status status);
 
 /* -- places ----------------------------------------------------------------- */
 
-/* A message in two pieces with a long second one goes to the memory of whoever it
- * is for, without a copy in between, if the NIC was opened with
- * wf_nic_attr.places: its first piece completes a receive (WF_NIC_WC_ASKS), upon
- * which the user says where the second one goes. The device keeps the bytes that
- * come before that in memory of its own, if the user takes long.
+/* If the NIC was opened with wf_nic_attr.places, the device receives the
+ * long second piece of a message directly into memory that the user names.
+ * The first piece completes a receive (WF_NIC_WC_ASKS); then the user says
+ * where the second piece goes. If the user takes long, the device keeps the
+ * bytes in memory of its own.
  *
- * The memory is the device's until wf_nic_placed() has told @arg, or until
- * wf_nic_unplace(). @at NULL: the bytes are not wanted, and nothing is told.
- * -ESTALE: the connection broke; the message comes and asks again. */
+ * The device owns the memory until wf_nic_placed() has returned @arg, or
+ * until wf_nic_unplace(). @at NULL: the bytes are not wanted, and
+ * wf_nic_placed() does not report them. -ESTALE: the connection broke; the
+ * message arrives and asks again. */
 int wf_nic_place(struct wf_nic *nic, uint32_t number, void *at, void *arg);
-/* The memory is the user's again, and nothing is told. A number that is not in
- * use any more does nothing. */
+/* The user owns the memory again, and wf_nic_placed() does not report it. A
+ * number that is no longer in use has no effect. */
 void wf_nic_unplace(struct wf_nic *nic, uint32_t number);
 /* Up to @n of those whose bytes are all in place, or whose memory cannot be
  * written. */

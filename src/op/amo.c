@@ -44,6 +44,9 @@ static const uint8_t sizes[WF_OP_AMO_TYPES] = {
 	[WF_OP_AMO_FLOAT8_E5M2] = 1,
 };
 
+/* op/serve.c counts elements by shifting. */
+static_assert(!(sizeof(long double) & (sizeof(long double) - 1)), "a power");
+
 static bool op_is_kind(unsigned int op, enum wf_op_amo_kind kind)
 {
 	switch (kind) {

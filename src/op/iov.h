@@ -37,4 +37,17 @@ void wf_op_iov_gather(const struct iovec *iov, size_t count, size_t offset,
 size_t wf_op_iov_slice(const struct iovec *iov, size_t count, size_t offset,
 		       size_t len, struct iovec *out);
 
+/* The same, inlined for vectors of one element, as most are. @len is not 0 and
+ * inside what the vector holds. */
+static inline size_t wf_op_iov_part(const struct iovec *iov, size_t count,
+				    size_t offset, size_t len,
+				    struct iovec *out)
+{
+	if (count != 1)
+		return wf_op_iov_slice(iov, count, offset, len, out);
+	out->iov_base = (void *)((uintptr_t)iov->iov_base + offset);
+	out->iov_len = len;
+	return 1;
+}
+
 #endif

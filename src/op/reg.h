@@ -120,24 +120,34 @@ static inline bool wf_op_reg_is_current(const struct wf_reg_view *view,
 	return wf_shared_load(&view->entries[slot].seq, acquire) == seq;
 }
 
+/* Whether @want is an access to the registration @known, which allows it and has
+ * not changed since. */
+static inline bool wf_op_reg_is_known(const struct wf_reg_view *view,
+				      const struct wf_reg_known *known,
+				      const struct wf_reg_access *want)
+{
+	uint64_t at = want->addr - known->addr;
+
+	/* If nothing is known, access is 0. */
+	return known->key == want->key && want->access &&
+	       (known->access & want->access) == want->access &&
+	       at <= known->len && want->len <= known->len - at &&
+	       wf_op_reg_is_current(view, known->slot, known->seq);
+}
+
 /* wf_op_reg_find() that remembers the last registration. */
 static inline int wf_op_reg_find_known(const struct wf_reg_view *view,
 				       struct wf_reg_known *known,
 				       const struct wf_reg_access *want,
 				       struct wf_reg_target *target)
 {
-	uint64_t at = want->addr - known->addr;
-
-	/* If nothing is known, access is 0. */
-	if (known->key != want->key ||
-	    (known->access & want->access) != want->access || !want->access ||
-	    at > known->len || want->len > known->len - at ||
-	    !wf_op_reg_is_current(view, known->slot, known->seq))
+	if (!wf_op_reg_is_known(view, known, want))
 		return wf_op_reg_find_new(view, known, want, target);
 	target->slot = known->slot;
 	target->flags = known->flags;
 	target->seg_count = 1;
-	target->segs[0].iov_base = (void *)(uintptr_t)(known->base + at);
+	target->segs[0].iov_base =
+		(void *)(uintptr_t)(known->base + (want->addr - known->addr));
 	target->segs[0].iov_len = want->len;
 	return 0;
 }

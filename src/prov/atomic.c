@@ -5,6 +5,8 @@
  */
 #include "prov/atomic.h"
 
+#include <string.h>
+
 #include <rdma/fi_errno.h>
 
 #include "op/amo.h"
@@ -13,6 +15,7 @@
 #include "prov/fabric.h"
 #include "prov/provider.h"
 #include "prov/rma.h"
+#include "shm/word.h"
 
 /* Bytes of one operation: what a return holds (shm/ring_defs.h). */
 #define BYTES_MAX WF_SHM_RETURN_MAX
@@ -128,6 +131,61 @@ static ssize_t submit(struct fid_ep *fid, enum wf_op_amo_kind kind,
 	return wf_prov_rma_submit(ep, &op);
 }
 
+/* -- one element of 8 bytes -------------------------------------------------- */
+
+static uint64_t load_word(const void *from)
+{
+	uint64_t word;
+
+	memcpy(&word, from, sizeof(word));
+	return word;
+}
+
+/* The short way to a peer on this node. False: nothing was done, and the general
+ * way says why. @kind and @quiet are constants: always inlined, so that nothing
+ * is passed on the stack. */
+static inline __attribute__((always_inline)) bool
+put_word(struct fid_ep *fid, enum wf_op_amo_kind kind, const void *buf,
+	 const void *compare, void *result, size_t count, fi_addr_t dst,
+	 uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op,
+	 uint64_t flags, bool quiet, void *context)
+{
+	const bool writes = kind == WF_OP_AMO_WRITE;
+	struct wf_prov_ep *ep = wf_prov_alias_ep(fid);
+	struct wf_shm_out *out;
+	struct wf_shm_word word;
+	bool done;
+
+	if (count != 1 || wf_op_amo_size(datatype) != sizeof(uint64_t) ||
+	    check_op(ep, datatype, op, kind) || (flags & FI_FENCE) ||
+	    (writes && (flags & FI_DELIVERY_COMPLETE)) ||
+	    ((flags & FI_INJECT) && ep->inject_size < sizeof(uint64_t)))
+		return false;
+	word = (struct wf_shm_word){
+		.addr = addr,
+		.key = key,
+		.operand = op == FI_ATOMIC_READ ? 0 : load_word(buf),
+		.compare = kind == WF_OP_AMO_COMPARE ? load_word(compare) : 0,
+		.result = result,
+		.context = context,
+		.comp_flags = FI_ATOMIC | (writes ? FI_WRITE : FI_READ),
+		.kind = (uint8_t)kind,
+		.op = (uint8_t)op,
+		.type = (uint8_t)datatype,
+		.wants_comp = !quiet && wf_prov_ep_reports_tx(ep, flags),
+	};
+	wf_core_enter(&ep->core.common);
+	word.cntr = wf_prov_ep_cntr(ep, writes ? WF_PROV_EVENT_WRITE :
+						 WF_PROV_EVENT_READ);
+	out = wf_core_ep_out(&ep->core, dst);
+	done = out &&
+	       (!word.wants_comp ||
+		wf_op_compq_room(wf_core_ep_txq(&ep->core))) &&
+	       wf_shm_word_put(out, &word);
+	wf_core_leave(&ep->core.common);
+	return done;
+}
+
 /* -- one remote place, one element or more --------------------------------- */
 
 static ssize_t submit_vector(struct fid_ep *fid, enum wf_op_amo_kind kind,
@@ -180,6 +238,10 @@ static ssize_t amo_write(struct fid_ep *fid, const void *buf, size_t count,
 {
 	const struct fi_ioc iov = { (void *)(uintptr_t)buf, count };
 
+	if (put_word(fid, WF_OP_AMO_WRITE, buf, NULL, NULL, count, dst, addr,
+		     key, datatype, op, wf_prov_alias_tx_flags(fid), false,
+		     context))
+		return 0;
 	return amo_writev(fid, &iov, &desc, 1, dst, addr, key, datatype, op,
 			  context);
 }
@@ -191,6 +253,9 @@ static ssize_t amo_inject(struct fid_ep *fid, const void *buf, size_t count,
 	const struct fi_ioc iov = { (void *)(uintptr_t)buf, count };
 	const struct sides none = { 0 };
 
+	if (put_word(fid, WF_OP_AMO_WRITE, buf, NULL, NULL, count, dst, addr,
+		     key, datatype, op, FI_INJECT, true, NULL))
+		return 0;
 	return submit_vector(fid, WF_OP_AMO_WRITE, &iov, 1, &none, dst, addr,
 			     key, datatype, op, FI_INJECT, true, NULL);
 }
@@ -231,6 +296,10 @@ static ssize_t amo_readwrite(struct fid_ep *fid, const void *buf, size_t count,
 	const struct fi_ioc iov = { (void *)(uintptr_t)buf, count };
 	struct fi_ioc resultv = { result, count };
 
+	if (put_word(fid, WF_OP_AMO_FETCH, buf, NULL, result, count, dst, addr,
+		     key, datatype, op, wf_prov_alias_tx_flags(fid), false,
+		     context))
+		return 0;
 	return amo_readwritev(fid, &iov, &desc, 1, &resultv, &result_desc, 1,
 			      dst, addr, key, datatype, op, context);
 }
@@ -282,6 +351,10 @@ static ssize_t amo_compwrite(struct fid_ep *fid, const void *buf, size_t count,
 	const struct fi_ioc comparev = { (void *)(uintptr_t)compare, count };
 	struct fi_ioc resultv = { result, count };
 
+	if (put_word(fid, WF_OP_AMO_COMPARE, buf, compare, result, count, dst,
+		     addr, key, datatype, op, wf_prov_alias_tx_flags(fid),
+		     false, context))
+		return 0;
 	return amo_compwritev(fid, &iov, &desc, 1, &comparev, &compare_desc, 1,
 			      &resultv, &result_desc, 1, dst, addr, key,
 			      datatype, op, context);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion rings: entries written by a device (or whoever plays one) and read
- * by its user, perhaps in another process. An entry is new when its phase bit
- * says so: 1 in the first lap of a zeroed ring, 0 in the second, and so on. The
- * phase lies in one 32-bit word of the entry, which is written last (release)
- * and read first (acquire).
+ * Completion rings: entries written by a device (or software in its place) and
+ * read by its user, perhaps in another process. An entry is new when its phase
+ * bit says so: 1 in the first lap of a zeroed ring, 0 in the second, and so on.
+ * The phase lies in one 32-bit word of the entry, which is written last
+ * (release) and read first (acquire).
  *
  *   struct wf_queue_cq    the side that reads
  *   struct wf_queue_cqw   the side that writes

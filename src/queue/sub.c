@@ -27,8 +27,8 @@ static uint8_t log2_of(uint32_t value)
 }
 
 /* The post that fills the batch, and the one that finds the ring full. A full
- * ring never keeps a doorbell back: what is pending is told first, so that a
- * caller who waits for room will get it. */
+ * ring never keeps a doorbell back: it first rings for pending descriptors, so
+ * that a caller that waits for room gets it. */
 static bool __attribute__((noinline)) may_post(struct wf_queue_sub *sub)
 {
 	if (!wf_queue_sub_full(sub))

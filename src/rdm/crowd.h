@@ -45,9 +45,9 @@ void wf_rdm_crowd_joined(struct wf_rdm_ep *ep);
  * others. */
 void wf_rdm_crowd_run(struct wf_rdm_ep *ep);
 
-/* Whether the endpoint may sleep, until *@deadline, which is lowered: whoever is
- * refused does not wait for a peer that could be released. If nobody can,
- * something must arrive first. */
+/* Whether the endpoint may sleep, until *@deadline, which is lowered: an
+ * unknown peer that is refused must not wait if another peer could be
+ * released. If none can be released, something must arrive first. */
 bool wf_rdm_crowd_doze(struct wf_rdm_ep *ep, uint64_t *deadline);
 
 /* @peer was released and is needed again. 0 or -errno. */

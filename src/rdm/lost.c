@@ -62,8 +62,9 @@ static void tell(struct wf_rdm_peer *peer, uint32_t ref_kind, uint32_t op_id)
 	wf_rdm_lost_keep(pkt);
 }
 
-/* The device has not acknowledged a request, which may have arrived all the
- * same: the peer is told of both cases, and ignores one. */
+/* The device has not acknowledged a request, which may have arrived
+ * nevertheless. We send packets for both cases; the peer ignores one of
+ * them. */
 static void lose(struct wf_rdm_peer *peer, const struct wf_rdm_tx *tx)
 {
 	const struct wf_rdm_stream *stream = &tx->stream;

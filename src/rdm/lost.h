@@ -18,17 +18,18 @@
 struct wf_rdm_peer;
 struct wf_rdm_pkt;
 
-/* All operations of @peer are about to fail. The numbers of those of which
- * nothing was posted are used again, the peer is to be told of the others. */
+/* All operations of @peer are about to fail. If nothing of an operation was
+ * posted, its number is used again; the peer must be told of all others. */
 void wf_rdm_lost_numbers(struct wf_rdm_peer *peer);
 
-/* Whether @peer may be one that does not know PEER_ERROR, and takes it for a
- * fatal error: libfabric before 2.6. Its handshake says so; such a packet is
- * kept until that has come, and dropped then. */
+/* Whether @peer may be a libfabric before 2.6, which does not know
+ * PEER_ERROR and takes it for a fatal error. Its handshake shows this: a
+ * PEER_ERROR is kept until the handshake has arrived, and then dropped if
+ * the peer does not know it. */
 bool wf_rdm_lost_may_not_know(const struct wf_rdm_peer *peer);
 
-/* Whether @peer is told that a request of it was refused. Not if it does not know
- * PEER_ERROR, or has sent many such requests, and no handshake. */
+/* Whether to tell @peer that its request was refused. Not if it does not know
+ * PEER_ERROR, or has sent many such requests and no handshake. */
 bool wf_rdm_lost_may_refuse(const struct wf_rdm_peer *peer);
 
 /* @pkt, which repeats, was not delivered. It belongs to us now. */

@@ -300,10 +300,11 @@ static void fail_txs(struct wf_rdm_ep *ep, struct wf_list *head, int err)
 	}
 }
 
-/* Nothing that it sent is answered any more. Messages that need no answer
- * continue: everything that was reported to it as delivered arrives. No id tells
- * a peer of fixed lives: it gets what is owed, and is told of each operation that
- * fails, as soon as it can be reached. */
+/* We no longer answer what the peer has sent. Messages that need no answer
+ * continue: everything that was reported to the peer as delivered arrives. A
+ * peer of fixed lives learns nothing from an id: as soon as it can be
+ * reached, it gets the packets that it is owed, and we tell it of each
+ * operation that fails. */
 static void stop_answering(struct wf_rdm_peer *peer, int err)
 {
 	bool tell = peer->life.fixed;

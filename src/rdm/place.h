@@ -23,9 +23,9 @@ void wf_rdm_place_drop(struct wf_rdm_ep *ep, const struct wf_rdm_buf *buf);
 /* Finishes those that the device is done with. Returns how many. */
 int wf_rdm_place_done(struct wf_rdm_ep *ep);
 
-/* @rx has a receive, or is over: its bytes are not counted any more as those of
- * messages that wait for one. A peer of which there are many is told to announce
- * long messages (WF_WIRE_FEATURE_ASK_FIRST), so that they stay where they are. */
+/* @rx has a receive, or is over: its bytes no longer count as waiting for a
+ * receive. A peer with many such bytes is asked to announce long messages
+ * (WF_WIRE_FEATURE_ASK_FIRST), so that they stay with their sender. */
 void wf_rdm_place_claim(struct wf_rdm_rx *rx);
 
 /* From here on the device does not touch the memory. */

@@ -69,7 +69,7 @@ struct wf_shm_note {
 #define WF_SHM_WELCOME_WRITES 0x1u
 #define WF_SHM_WELCOME_READS 0x2u
 /* The receiver was opened without remote access to its memory: the table of its
- * registrations does not come, and no key is valid. */
+ * registrations does not come, and initiators take each key for an unknown one. */
 #define WF_SHM_WELCOME_NO_TABLE 0x4u
 
 /* With WF_SHM_FEATURE_GUARD, probe_addr is a guard page (guard.h). Peers may

@@ -12,10 +12,10 @@
 struct wf_shm_ep;
 struct wf_source;
 
-/* Listens in the folder, if the endpoint has one; @ready is called when somebody
- * connects. Peers without this way send packets, so most failures are told and
- * are none of the endpoint's. -EADDRINUSE: another process holds our name, and
- * may be of a user that peers trust: they would take it for us. */
+/* Listens in the folder, if the endpoint has one; @ready is called when
+ * somebody connects. Most failures are only logged, because peers can send
+ * packets instead. -EADDRINUSE: another process holds our name. Its user may
+ * be one that peers trust, and they would take it for us. */
 int wf_shm_door_open(struct wf_shm_ep *ep,
 		     void (*ready)(struct wf_source *source, uint32_t events,
 				   uint64_t now));

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Endpoints in a folder: a Unix socket for each, in a file that is named after
- * the endpoint's place (base/place.h) and address. Whoever shares the folder
- * finds it, in whatever network namespace.
+ * the endpoint's place (base/place.h) and address. Every process that shares
+ * the folder finds it, whatever its network namespace is.
  *
  * A file of that name is a socket that listens, or was left by a process that
- * was killed: it appears when the socket listens, by being renamed. So a socket
- * that refuses is a leftover, and whoever meets it removes it. An endpoint holds
- * its port, so no other one of its place has its name. Links are not followed.
+ * was killed: the file gets its name, by a rename, after the socket listens. So
+ * a socket that refuses connections is a leftover, and the process that finds
+ * it removes it. An endpoint holds its port, so no other endpoint of its place
+ * has its name. Links are not followed.
  */
 #ifndef WF_SHM_FOLDER_H
 #define WF_SHM_FOLDER_H

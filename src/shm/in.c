@@ -13,7 +13,6 @@
 
 #include <rdma/fi_errno.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "op/copy.h"
 #include "op/iov.h"
@@ -36,6 +35,10 @@
  * between the caches for every message. */
 #define CREDIT_SLOTS_PART 16
 #define CREDIT_LINES_PART 32
+
+/* Slots of a burst that are fetched ahead. A line takes as long as three or four
+ * messages of 64 bytes. */
+#define AHEAD 4
 
 static const struct wf_ux_ops parcel_ops;
 
@@ -278,20 +281,6 @@ static void place(const struct wf_rx *rx, size_t at, const uint8_t *bytes,
 	wf_op_iov_scatter(rx->iov, rx->iov_count, at, bytes, len);
 }
 
-/* Without CMA there is nothing to compare the ring with. */
-void wf_shm_in_paced(struct wf_shm_in *in, size_t len, enum wf_shm_pace_way way,
-		     uint32_t stamp)
-{
-	uint32_t now;
-
-	if (in->mover.way != WF_SHM_WAY_CMA || !wf_shm_pace_is_open(len))
-		return;
-	now = stamp ? wf_shm_pace_stamp(wf_base_clock_ns()) : 0;
-	if (wf_shm_pace_note(&in->pace, len, way, stamp, now))
-		wf_shared_store(&in->region.header->ways, in->pace.told,
-				relaxed);
-}
-
 static int on_first(struct wf_shm_in *in, const struct message *msg)
 {
 	struct wf_shm_assembly *as = &in->assembly;
@@ -338,7 +327,7 @@ static void finish_assembly(struct wf_shm_in *in)
 	as->rx = NULL;
 	if (as->ack)
 		wf_shm_in_reply_final(in, as->op, 0);
-	wf_shm_in_paced(in, as->env.len, WF_SHM_PACE_RING, as->stamp);
+	wf_shm_pull_paced(in, as->env.len, WF_SHM_PACE_RING, as->stamp);
 }
 
 static int on_next(struct wf_shm_in *in, const struct message *msg)
@@ -618,6 +607,28 @@ take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot, uint64_t word)
 	return 0;
 }
 
+/* An atomic on 8 bytes that are in the slot (WF_SHM_RMA_WORD): take_slot()
+ * without the rest. */
+static __attribute__((noinline)) int
+take_word(struct wf_shm_in *in, const struct wf_shm_slot *slot, uint64_t word)
+{
+	uint8_t flags = WF_SHM_WORD_FLAGS(word);
+	int ret;
+
+	if ((flags & WF_SHM_SLOT_ACK) && wf_shm_reply_expect(&in->replies))
+		return -EAGAIN;
+	ret = wf_shm_serve_word(in, slot, word);
+	if (ret) {
+		in->replies.owed -= !!(flags & WF_SHM_SLOT_ACK);
+		return ret;
+	}
+	in->parts++;
+	in->expect_pair = false;
+	in->expect_lines = 0;
+	slot_consumed(in, flags);
+	return 0;
+}
+
 /* Whether the slot after the one that @word describes holds a parked message,
  * too. */
 static bool is_burst(const struct wf_shm_in *in, uint64_t word)
@@ -677,8 +688,9 @@ int wf_shm_in_poll(struct wf_shm_in *in, int budget)
 			break;
 		/* In a burst the next slots are already written. */
 		if (count) {
-			__builtin_prefetch(slot + 2);
-			__builtin_prefetch((const char *)(slot + 2) + WF_LINE);
+			__builtin_prefetch(slot + AHEAD);
+			__builtin_prefetch((const char *)(slot + AHEAD) +
+					   WF_LINE);
 		}
 		if (wf_likely(take_plain(in, slot, word))) {
 			count++;
@@ -688,6 +700,9 @@ int wf_shm_in_poll(struct wf_shm_in *in, int budget)
 			ret = take_parked(in, word, budget, &count);
 			if (!ret)
 				continue;
+		} else if (WF_SHM_WORD_KIND(word) == WF_SHM_KIND_ATOMIC &&
+			   (slot->rma.flags & WF_SHM_RMA_WORD)) {
+			ret = take_word(in, slot, word);
 		} else {
 			ret = take_slot(in, slot, word);
 		}
@@ -761,6 +776,7 @@ void wf_shm_in_close(struct wf_shm_in *in, int err)
 	wf_shm_link_drop_in(in);
 	wf_base_list_del(&in->busy_link);
 	wf_base_table_fini(&in->pulls);
+	free(in->spare_pull);
 	wf_shm_reply_fini(&in->replies);
 	wf_shm_region_unmap(&in->region);
 	wf_shm_mover_close(&in->mover);

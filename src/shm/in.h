@@ -104,8 +104,9 @@ struct wf_shm_in {
 	struct wf_list parcels; /* messages of this peer without a receive */
 	struct wf_list busy;	/* pulls that go on in progress */
 	struct wf_table pulls;	/* by the sender's number */
-	uint32_t trace_next;	/* slots that were recorded as taken */
-	bool traced;		/* and by this number: */
+	struct wf_shm_pull *spare_pull; /* one that was freed, or NULL */
+	uint32_t trace_next;		/* slots that were recorded as taken */
+	bool traced;			/* and by this number: */
 	uint16_t trace_channel;
 };
 
@@ -144,11 +145,6 @@ void wf_shm_in_credit(struct wf_shm_in *in);
 
 /* Handles up to @budget messages. Returns how many. */
 int wf_shm_in_poll(struct wf_shm_in *in, int budget);
-
-/* A message of @len bytes is complete, for which ring and CMA are compared;
- * @stamp says when it was sent, 0 if it had to wait for its receive. */
-void wf_shm_in_paced(struct wf_shm_in *in, size_t len, enum wf_shm_pace_way way,
-		     uint32_t stamp);
 
 /* After a reply or credit was written: wakes the sender if it sleeps. */
 void wf_shm_in_nudge(struct wf_shm_in *in);

@@ -183,6 +183,29 @@ static void test_waits_for_replies(void **state)
 	joined_close(j);
 }
 
+/* A sender that asked for a reply and did not take that page: no signal. */
+static void test_receiver_takes_replies(void **state)
+{
+	struct joined *j = open_ring(WF_SHM_WAY_SELF);
+	struct joined_buf from;
+	struct wf_tx tx;
+
+	(void)state;
+	joined_alloc(&from, 200, 1);
+	tx = joined_tx(&from, 1);
+	tx.delivery = true;
+	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
+	fail_populates = 10000;
+	wf_shm_in_poll(j->in, 1);
+	assert_int_equal(j->rxq.tagged.unexpected, 0);
+	assert_false(j->in->broken);
+	fail_populates = 0;
+	joined_drive(j);
+	assert_int_equal(j->rxq.tagged.unexpected, 1);
+	free(from.memory);
+	joined_close(j);
+}
+
 /* A message waits for the memory of its record, and a thread that sleeps tries
  * again: the receiver has no reason to wake it. */
 static void test_waits_for_memory(void **state)
@@ -245,6 +268,7 @@ int main(void)
 		cmocka_unit_test(test_bursts),
 		cmocka_unit_test(test_large_messages),
 		cmocka_unit_test(test_waits_for_replies),
+		cmocka_unit_test(test_receiver_takes_replies),
 		cmocka_unit_test(test_waits_for_memory),
 		cmocka_unit_test(test_burst_without_memory),
 	};

@@ -64,6 +64,14 @@ enum wf_shm_way wf_shm_mover_way(struct wf_shm_mover *mover);
 void wf_shm_mover_again(struct wf_shm_mover *mover,
 			const struct wf_shm_mover *known);
 
+/* The next read does what makes the following ones fast, which otherwise happens
+ * after some of them. */
+static inline void wf_shm_mover_hurry(struct wf_shm_mover *mover)
+{
+	mover->small = mover->small ? 1 : 0;
+	mover->reads = mover->reads ? 1 : 0;
+}
+
 /* Whether the pid is still that of the same process: 0 or -errno. Call it right
  * after opening something by the pid. */
 int wf_shm_mover_prove(const struct wf_shm_mover *mover);

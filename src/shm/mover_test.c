@@ -494,6 +494,24 @@ static int read_both(struct wf_shm_mover *mover)
 	return ret;
 }
 
+/* The file is for pieces up to a page, even if it is the faster one. A file that
+ * is empty tells when it is used. */
+static void check_limit_of_reads(struct wf_shm_mover *mover)
+{
+	struct iovec local = { here, SIZE }, remote = { there, SIZE };
+	int kept = dup(mover->memory), empty = open("/dev/null", O_RDONLY);
+
+	mover->reads_file = true;
+	assert_int_equal(dup2(empty, mover->memory), mover->memory);
+	assert_int_equal(wf_shm_mover_read(mover, &local, 1, &remote, 1, 4096),
+			 -ESRCH);
+	assert_int_equal(wf_shm_mover_read(mover, &local, 1, &remote, 1, 4097),
+			 0);
+	assert_int_equal(dup2(kept, mover->memory), mover->memory);
+	close(kept);
+	close(empty);
+}
+
 static void test_life(void **state)
 {
 	struct wf_shm_mover mover;
@@ -514,6 +532,7 @@ static void test_life(void **state)
 	assert_int_equal(wf_shm_mover_read(&mover, &local, 1, &remote, 1, 10),
 			 -EFAULT);
 	assert_non_null(mover.life.page);
+	check_limit_of_reads(&mover);
 	end_child(mover.pid);
 	assert_int_equal(read_both(&mover), -ESRCH);
 	assert_null(mover.life.page);

@@ -28,6 +28,7 @@
 #include "shm/trace.h"
 #include "shm/tx.h"
 #include "shm/window.h"
+#include "shm/word.h"
 
 /* A lap of slots stays in the first page and a lap of lines is 8 KiB long where
  * the receiver keeps up: both directions stay in a first-level cache of 32 KiB.
@@ -142,6 +143,7 @@ static void drop_all(struct wf_shm_out *out, int err)
 	struct wf_list *pos, *tmp;
 
 	leave(out);
+	wf_shm_ep_busy(ep); /* it may be the one that was asked */
 	out->early = NULL;
 	for (uint32_t i = 0; out->waiting.count && i < out->waiting.room; i++) {
 		struct wf_shm_tx *tx = wf_base_table_get(&out->waiting, i);
@@ -352,6 +354,7 @@ bool wf_shm_out_has_room(struct wf_shm_out *out, size_t len)
 
 bool wf_shm_out_wait(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
+	struct wf_host *host = out->ep->host;
 	int64_t number;
 
 	if (!out->region.replies_ready &&
@@ -364,7 +367,13 @@ bool wf_shm_out_wait(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	if (out->waiting.count == 1)
 		wf_base_list_add_tail(&out->ep->waiting_outs,
 				      &out->waiting_link);
-	wf_shm_ep_busy(out->ep);
+	if (host->only && out->state == WF_SHM_OUT_OPEN) {
+		/* Nothing else is waited for. */
+		host->only = NULL;
+		host->asked = out;
+	} else if (host->asked != out) {
+		wf_shm_ep_busy(out->ep);
+	}
 	return true;
 }
 
@@ -670,6 +679,8 @@ static bool handle_reply(struct wf_shm_out *out,
 
 	if (!tx || tx->op != reply->op)
 		return false;
+	if (tx->fetched)
+		return wf_shm_word_reply(out, tx, reply);
 	if (tx->req->remote)
 		return wf_shm_remote_reply(out, tx, reply);
 	switch (reply->kind) {
@@ -713,12 +724,11 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 
 	while (out->state == WF_SHM_OUT_OPEN && out->waiting.count &&
 	       wf_op_compq_room(out->ep->txq)) {
-		struct wf_shm_reply *at =
+		const struct wf_shm_reply *at =
 			&out->region.replies[out->reply_tail % WF_SHM_REPLIES];
 		struct wf_shm_reply reply;
 
-		/* Pairs with the release in wf_shm_reply_send(). */
-		if (wf_shared_load(&at->seq, acquire) != out->reply_tail + 1)
+		if (!wf_shm_out_has_reply(out))
 			break;
 		reply.op = at->op;
 		reply.kind = at->kind;
@@ -748,14 +758,11 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 
 bool wf_shm_out_settle(struct wf_shm_out *out)
 {
-	struct wf_shm_reply *at;
-
 	if (out->state != WF_SHM_OUT_OPEN)
 		return true;
 	wf_shm_out_poll(out);
-	at = &out->region.replies[out->reply_tail % WF_SHM_REPLIES];
 	return out->state != WF_SHM_OUT_OPEN || !out->waiting.count ||
-	       wf_shared_load(&at->seq, relaxed) != out->reply_tail + 1;
+	       !wf_shm_out_has_reply(out);
 }
 
 void wf_shm_out_ring(struct wf_shm_out *out)
@@ -773,15 +780,11 @@ void wf_shm_out_ring(struct wf_shm_out *out)
 
 bool wf_shm_out_has_work(const struct wf_shm_out *out)
 {
-	const struct wf_shm_reply *at;
 	uint64_t credit;
 
 	if (out->state != WF_SHM_OUT_OPEN)
 		return false;
-	at = &out->region.replies[out->reply_tail % WF_SHM_REPLIES];
-	if (out->sharing ||
-	    (out->waiting.count &&
-	     wf_shared_load(&at->seq, acquire) == out->reply_tail + 1))
+	if (out->sharing || (out->waiting.count && wf_shm_out_has_reply(out)))
 		return true;
 	if (wf_base_list_empty(&out->pending))
 		return false;

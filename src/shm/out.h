@@ -16,6 +16,7 @@
 #include "base/addr.h"
 #include "base/list.h"
 #include "op/reg.h"
+#include "os/shared.h"
 #include "os/types.h"
 #include "shm/board.h"
 #include "shm/lap.h"
@@ -164,6 +165,16 @@ bool wf_shm_out_holds_copies(const struct wf_shm_out *out);
 /* The endpoint closes: drops pending operations whose data is in buffers of the
  * application, which may be gone, and keeps the copies. */
 void wf_shm_out_keep_copies(struct wf_shm_out *out);
+
+/* Whether the next reply is there. Pairs with the release in
+ * wf_shm_reply_send(). */
+static inline bool wf_shm_out_has_reply(const struct wf_shm_out *out)
+{
+	const struct wf_shm_reply *at =
+		&out->region.replies[out->reply_tail % WF_SHM_REPLIES];
+
+	return wf_shared_load(&at->seq, acquire) == out->reply_tail + 1;
+}
 
 /* Handles replies. Returns how many. */
 int wf_shm_out_poll(struct wf_shm_out *out);

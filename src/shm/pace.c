@@ -13,8 +13,15 @@
 
 /* Messages at the start of a run that are not counted. If the way changes
  * during a burst, messages have piled up, and the receiver takes them faster
- * than the sender can send. */
+ * than the sender can send. If messages come one at a time, only the first ones
+ * by a way differ from the others. */
 #define SETTLING 16
+#define SETTLING_ALONE 2
+
+/* Of messages that come one at a time, a trial ends early if one way is slower by
+ * one CLEARth, and its fastest message slower than the others are on average: no
+ * interruption explains that. */
+#define CLEAR 4
 
 /* Messages before the first trial of a kind, and between two trials. The wait
  * doubles after a trial that changes nothing. It is also at least
@@ -59,11 +66,14 @@ static void start_trial(struct wf_shm_pace *pace, uint32_t kind,
 	pace->way = (uint8_t)way;
 	pace->runs = 0;
 	pace->has_last = false;
+	pace->overlaps = false;
 	pace->count = 0;
 	pace->sum = 0;
 	pace->spent = 0;
-	pace->best[WF_SHM_PACE_CMA] = UINT32_MAX;
-	pace->best[WF_SHM_PACE_RING] = UINT32_MAX;
+	for (int i = 0; i < WF_SHM_PACE_WAYS; i++) {
+		pace->best[i] = UINT32_MAX;
+		pace->fastest[i] = UINT32_MAX;
+	}
 	tell(pace, way);
 	pace->told |= WF_SHM_WAYS_STAMP;
 }
@@ -94,13 +104,28 @@ static void decide(struct wf_shm_pace *pace)
 	end_trial(pace, changes ? other : used, changes);
 }
 
+/* Whether further runs can change nothing. Both ways had as many of them. */
+static bool is_clear(const struct wf_shm_pace *pace)
+{
+	enum wf_shm_pace_way fast =
+		pace->best[WF_SHM_PACE_CMA] < pace->best[WF_SHM_PACE_RING] ?
+			WF_SHM_PACE_CMA :
+			WF_SHM_PACE_RING;
+	enum wf_shm_pace_way slow = WF_SHM_PACE_WAYS - 1 - fast;
+	uint32_t best = pace->best[fast];
+
+	return !pace->overlaps && pace->runs % 2 == 0 &&
+	       pace->best[slow] - best >= best / CLEAR &&
+	       pace->fastest[slow] >= best / RUN;
+}
+
 static void end_run(struct wf_shm_pace *pace, uint32_t now)
 {
 	if (pace->sum < pace->best[pace->way])
 		pace->best[pace->way] = pace->sum;
 	pace->count = 0;
 	pace->sum = 0;
-	if (++pace->runs == RUNS) {
+	if (++pace->runs == RUNS || is_clear(pace)) {
 		decide(pace);
 		return;
 	}
@@ -133,6 +158,8 @@ static uint32_t took(struct wf_shm_pace *pace, uint32_t begin, uint32_t end)
 static void clock_message(struct wf_shm_pace *pace, enum wf_shm_pace_way way,
 			  uint32_t begin, uint32_t end, uint32_t ns)
 {
+	uint32_t settling = pace->overlaps ? SETTLING : SETTLING_ALONE;
+
 	if (way != pace->way) {
 		/* It was sent before we asked for the other way, and delays
 		 * those that follow it. */
@@ -142,11 +169,32 @@ static void clock_message(struct wf_shm_pace *pace, enum wf_shm_pace_way way,
 	if (pace->runs && since(begin, pace->settled))
 		return;
 	pace->count++;
-	if (pace->count <= SETTLING)
+	if (pace->count <= settling)
 		return;
 	pace->sum += ns;
-	if (pace->count == SETTLING + RUN)
+	if (ns < pace->fastest[way])
+		pace->fastest[way] = ns;
+	if (pace->count == settling + RUN)
 		end_run(pace, end);
+}
+
+/* The way that is in use; it is tried first. */
+static enum wf_shm_pace_way way_in_use(const struct wf_shm_pace *pace)
+{
+	return pace->runs % 2 ? WF_SHM_PACE_WAYS - 1 - pace->way : pace->way;
+}
+
+/* Messages do not come one at a time any more: what was counted so far was counted
+ * by other rules. */
+static void start_over(struct wf_shm_pace *pace)
+{
+	uint32_t spent = pace->spent, last = pace->last;
+
+	start_trial(pace, pace->kind, way_in_use(pace));
+	pace->spent = spent;
+	pace->last = last;
+	pace->has_last = true;
+	pace->overlaps = true;
 }
 
 /* A message between two trials: starts the next trial when it is time. */
@@ -175,16 +223,16 @@ bool wf_shm_pace_note(struct wf_shm_pace *pace, size_t len,
 	pace->spent++;
 	if (begin) {
 		bool is_first = !pace->has_last;
+		bool overlaps = !is_first && since(begin, pace->last);
 
 		ns = took(pace, begin, end);
+		if (overlaps && !pace->overlaps)
+			start_over(pace);
 		if (kind == pace->kind && !is_first)
 			clock_message(pace, way, begin, end, ns);
 	}
 	if (is_stamping(pace) && pace->spent >= SPENT_MAX)
-		end_trial(pace,
-			  pace->runs % 2 ? WF_SHM_PACE_WAYS - 1 - pace->way :
-					   pace->way,
-			  false);
+		end_trial(pace, way_in_use(pace), false);
 	return pace->told != told;
 }
 

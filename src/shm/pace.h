@@ -45,12 +45,14 @@ struct wf_shm_pace {
 	uint8_t way;	  /* that is tried now */
 	uint8_t runs;	  /* that are over */
 	bool has_last;	  /* ->last is known */
+	bool overlaps;	  /* messages were under way at the same time */
 	uint32_t count;	  /* messages of this run, ... */
 	uint32_t sum;	  /* ... and the time of those that count, ns */
 	uint32_t last;	  /* when the message before was complete, ns */
 	uint32_t settled; /* messages sent before this time do not count */
 	uint32_t spent;	  /* messages since the trial began */
-	uint32_t best[WF_SHM_PACE_WAYS]; /* the shortest run of each way */
+	uint32_t best[WF_SHM_PACE_WAYS];    /* the shortest run of each way */
+	uint32_t fastest[WF_SHM_PACE_WAYS]; /* the shortest message */
 	struct {
 		uint32_t until; /* messages until the next trial; 0: not set */
 		uint32_t wait;	/* ... after the last one */

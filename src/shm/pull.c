@@ -76,11 +76,25 @@ static void make_idle(struct wf_shm_pull *pull)
 
 static void pull_free(struct wf_shm_pull *pull)
 {
+	struct wf_shm_in *in = pull->in;
+
 	make_idle(pull);
-	if (pull->in)
-		wf_base_table_del(&pull->in->pulls,
-				  wf_base_table_number(pull->op));
-	free(pull);
+	if (in)
+		wf_base_table_del(&in->pulls, wf_base_table_number(pull->op));
+	if (in && !in->spare_pull)
+		in->spare_pull = pull;
+	else
+		free(pull);
+}
+
+/* The last one that was freed, or a new one: most messages are read at once, one
+ * after the other. */
+static struct wf_shm_pull *pull_new(struct wf_shm_in *in)
+{
+	struct wf_shm_pull *pull = in->spare_pull;
+
+	in->spare_pull = NULL;
+	return pull ? pull : malloc(sizeof(*pull));
 }
 
 /* Takes a free share. A share is free after the sender has read its final
@@ -130,6 +144,35 @@ static void count(const struct wf_shm_pull *pull)
 	wf_shm_stats_add(stats, item + 1, pull->want);
 }
 
+/* How its messages are read. */
+static enum wf_shm_way way_of(struct wf_shm_in *in)
+{
+	bool untried = in->mover.way == WF_SHM_WAY_UNTRIED;
+	enum wf_shm_way way = wf_shm_mover_way(&in->mover);
+
+	if (untried)
+		wf_shm_conn_count_refusal(in->ep, &in->mover);
+	return way;
+}
+
+/* Without CMA there is nothing to compare the ring with. As long as all messages
+ * come through the ring, nobody else tries whether it is allowed. */
+void wf_shm_pull_paced(struct wf_shm_in *in, size_t len,
+		       enum wf_shm_pace_way way, uint32_t stamp)
+{
+	uint32_t told = in->pace.told, now;
+
+	if (!wf_shm_pace_is_open(len) || way_of(in) != WF_SHM_WAY_CMA)
+		return;
+	now = stamp ? wf_shm_pace_stamp(wf_base_clock_ns()) : 0;
+	if (!wf_shm_pace_note(&in->pace, len, way, stamp, now))
+		return;
+	wf_shared_store(&in->region.header->ways, in->pace.told, relaxed);
+	/* The ways are compared as they will be used. */
+	if (in->pace.told & ~told & WF_SHM_WAYS_STAMP)
+		wf_shm_mover_hurry(&in->mover);
+}
+
 /* Ends the message for both sides. @err is positive. */
 static void pull_finish(struct wf_shm_pull *pull, int err)
 {
@@ -145,8 +188,8 @@ static void pull_finish(struct wf_shm_pull *pull, int err)
 	else
 		wf_match_rxq_done(pull->ux.rxq, pull->rx, &env);
 	if (pull->in && is_read)
-		wf_shm_in_paced(pull->in, env.len, WF_SHM_PACE_CMA,
-				pull->stamp);
+		wf_shm_pull_paced(pull->in, env.len, WF_SHM_PACE_CMA,
+				  pull->stamp);
 	pull_free(pull);
 }
 
@@ -164,9 +207,9 @@ static int read_part(void *arg, uint64_t offset, uint64_t part)
 	int ret = -ESRCH;
 	size_t n, m;
 
-	n = wf_op_iov_slice(pull->rx->iov, pull->rx->iov_count, offset, part,
-			    to);
-	m = wf_op_iov_slice(pull->iov, pull->iov_count, offset, part, from);
+	n = wf_op_iov_part(pull->rx->iov, pull->rx->iov_count, offset, part,
+			   to);
+	m = wf_op_iov_part(pull->iov, pull->iov_count, offset, part, from);
 	if (is_here)
 		wf_shared_store(&header->reading, 1, seq_cst);
 	if (!wf_shared_load(&header->sender_left, seq_cst))
@@ -351,17 +394,6 @@ static bool has_left(const struct wf_shm_in *in)
 	       wf_shared_load(&in->region.header->sender_left, seq_cst);
 }
 
-/* How its messages are read. */
-static enum wf_shm_way way_of(struct wf_shm_in *in)
-{
-	bool untried = in->mover.way == WF_SHM_WAY_UNTRIED;
-	enum wf_shm_way way = wf_shm_mover_way(&in->mover);
-
-	if (untried)
-		wf_shm_conn_count_refusal(in->ep, &in->mover);
-	return way;
-}
-
 static void start(struct wf_shm_pull *pull)
 {
 	struct wf_shm_in *in = pull->in;
@@ -494,7 +526,7 @@ int wf_shm_pull_arrive(struct wf_shm_in *in, const struct wf_shm_parked *parked,
 	if (wf_base_table_get(&in->pulls, number) ||
 	    !parts_hold(parts, parked->iov_count, parked->total))
 		return -EPROTO;
-	pull = malloc(sizeof(*pull));
+	pull = pull_new(in);
 	if (!pull)
 		return -EAGAIN;
 	*pull = (struct wf_shm_pull){
@@ -523,7 +555,7 @@ int wf_shm_pull_arrive(struct wf_shm_in *in, const struct wf_shm_parked *parked,
 	}
 	wf_base_list_init(&pull->busy);
 	if (wf_base_table_put(&in->pulls, number, pull)) {
-		free(pull);
+		in->spare_pull = pull;
 		return -EAGAIN;
 	}
 	rx = wf_match_rxq_take(rxq, tagged, tag, in->src, parked->total);

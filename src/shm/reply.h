@@ -38,6 +38,14 @@ void wf_shm_reply_fini(struct wf_shm_replies *replies);
 /* An operation arrived that will be replied to. 0 or -ENOMEM. */
 int wf_shm_reply_expect(struct wf_shm_replies *replies);
 
+/* Gets the place of the next reply into our cache. */
+static inline __attribute__((always_inline)) void
+wf_shm_reply_prefetch(const struct wf_shm_replies *replies)
+{
+	__builtin_prefetch(
+		&replies->region->replies[replies->head % WF_SHM_REPLIES], 1);
+}
+
 /* Sends or keeps a reply. Returns its place among all replies of the channel,
  * for wf_shm_reply_was_read(). */
 uint32_t wf_shm_reply_send(struct wf_shm_replies *replies,

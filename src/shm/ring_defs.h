@@ -51,9 +51,10 @@
 #define WF_SHM_FEATURE_STREAM 0x4u  /* large messages through the ring */
 #define WF_SHM_FEATURE_BARRIER 0x8u /* membarrier(2) reaches this process */
 #define WF_SHM_FEATURE_GUARD 0x10u  /* probe_addr is a guard page */
+#define WF_SHM_FEATURE_WORD 0x20u   /* WF_SHM_RMA_WORD */
 #define WF_SHM_FEATURES                                                        \
 	(WF_SHM_FEATURE_ACK | WF_SHM_FEATURE_SHARE | WF_SHM_FEATURE_STREAM |   \
-	 WF_SHM_FEATURE_BARRIER | WF_SHM_FEATURE_GUARD)
+	 WF_SHM_FEATURE_BARRIER | WF_SHM_FEATURE_GUARD | WF_SHM_FEATURE_WORD)
 
 #define WF_SHM_PAGE 4096
 #define WF_SHM_SLOTS_LOG2_MIN 4
@@ -150,13 +151,17 @@ struct wf_shm_rma {
 
 #define WF_SHM_RMA_LAST 0x1u  /* the operation ends with this piece */
 #define WF_SHM_RMA_WRITE 0x2u /* NOTE: it was a write */
+/* ATOMIC on 8 bytes: the operand is slot.data and the value to compare with is
+ * slot.spare, so that all of it is in the first line of the slot. */
+#define WF_SHM_RMA_WORD 0x4u
 #define WF_SHM_RMA_BYTES_MAX 64
 
 struct wf_shm_slot {
 	_Atomic uint64_t word;
 	uint64_t tag;
 	uint64_t data;
-	uint64_t spare; /* payload is aligned: no store is split by a line */
+	uint64_t spare; /* payload is aligned: no store is split by a line;
+			 * used with WF_SHM_RMA_WORD only */
 	union {
 		uint8_t payload[WF_SHM_INLINE_MAX];
 		struct wf_shm_eager eager;

@@ -154,6 +154,25 @@ int wf_shm_serve_atomic(struct wf_shm_in *in, const struct wf_shm_request *req)
 	return 0;
 }
 
+int wf_shm_serve_word(struct wf_shm_in *in, const struct wf_shm_slot *slot,
+		      uint64_t word)
+{
+	const uint64_t bytes[2] = { slot->data, slot->spare };
+	const struct wf_shm_request req = {
+		.rma = slot->rma,
+		.flags = WF_SHM_WORD_FLAGS(word),
+		.bytes = (const uint8_t *)bytes,
+		.bytes_len = sizeof(bytes),
+	};
+
+	if (WF_SHM_WORD_LEN(word) || req.rma.len != sizeof(bytes[0]))
+		return -EPROTO;
+	/* The sender has this line, because it polls it: to get it takes as long
+	 * as what follows. */
+	wf_shm_reply_prefetch(&in->replies);
+	return wf_shm_serve_atomic(in, &req);
+}
+
 int wf_shm_serve_note(struct wf_shm_in *in, const struct wf_shm_request *req)
 {
 	bool write = req->rma.flags & WF_SHM_RMA_WRITE;

@@ -25,6 +25,9 @@ struct wf_shm_request {
 int wf_shm_serve_write(struct wf_shm_in *in, const struct wf_shm_request *req);
 int wf_shm_serve_read(struct wf_shm_in *in, const struct wf_shm_request *req);
 int wf_shm_serve_atomic(struct wf_shm_in *in, const struct wf_shm_request *req);
+/* With WF_SHM_RMA_WORD, straight out of the slot that @word describes. */
+int wf_shm_serve_word(struct wf_shm_in *in, const struct wf_shm_slot *slot,
+		      uint64_t word);
 int wf_shm_serve_note(struct wf_shm_in *in, const struct wf_shm_request *req);
 
 #endif

@@ -235,6 +235,24 @@ static bool has_slow_work(const struct wf_shm_ep *ep)
 	       ep->draining || ep->settling;
 }
 
+/* The channel whose replies are all that is waited for, or NULL. */
+static struct wf_shm_out *asked_alone(const struct wf_shm_ep *ep)
+{
+	struct wf_list *first = ep->waiting_outs.next;
+	struct wf_shm_out *out =
+		wf_container_of(first, struct wf_shm_out, waiting_link);
+
+	if (wf_base_list_empty(&ep->waiting_outs) ||
+	    first->next != &ep->waiting_outs || out->sharing ||
+	    out->state != WF_SHM_OUT_OPEN ||
+	    !wf_base_list_empty(&ep->busy_ins) ||
+	    !wf_base_list_empty(&ep->pending_outs) || ep->reap ||
+	    ep->draining || ep->settling || ep->watch.watched > 1 ||
+	    ep->host->names.changes)
+		return NULL;
+	return out;
+}
+
 static __attribute__((noinline)) void work(struct wf_shm_ep *ep)
 {
 	if (!wf_base_list_empty(&ep->busy_ins))
@@ -245,6 +263,7 @@ static __attribute__((noinline)) void work(struct wf_shm_ep *ep)
 	if (wf_unlikely(ep->reap || ep->draining || ep->settling))
 		wf_shm_channels_reap(ep);
 	wf_shm_ep_busy(ep);
+	ep->host->asked = asked_alone(ep);
 }
 
 static enum wf_polled shm_poll(void *self)

@@ -64,7 +64,8 @@ void wf_shm_tx_release(struct wf_shm_ep *ep, struct wf_shm_tx *kept)
 {
 	if (kept->own.remote)
 		wf_base_pool_put(&ep->remote_pool, kept->own.remote);
-	free(kept->bounce);
+	if (kept->bounce)
+		free(kept->bounce);
 	wf_base_pool_put(&ep->tx_pool, kept);
 }
 

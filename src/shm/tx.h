@@ -49,8 +49,9 @@ struct wf_shm_tx {
 	size_t pushed; /* bytes already in the ring */
 	uint32_t op;   /* name in replies, see wf_shm_out_wait() */
 	uint8_t slot_flags;
-	bool stream;  /* pushes what the receiver asked for */
-	void *bounce; /* our copy of an injected message that had to wait */
+	bool stream;   /* pushes what the receiver asked for */
+	void *bounce;  /* our copy of an injected message that had to wait */
+	void *fetched; /* of word.c, which has no req->remote: result, 8 bytes */
 	struct wf_shm_done done;
 	/* Not set until they are used. */
 	struct wf_tx own;
@@ -81,6 +82,7 @@ static inline void wf_shm_tx_init(struct wf_shm_tx *tx, const struct wf_tx *req)
 			  (wf_shm_tx_is_answered(req) ? WF_SHM_SLOT_ACK : 0));
 	tx->stream = false;
 	tx->bounce = NULL;
+	tx->fetched = NULL;
 	tx->done = (struct wf_shm_done){ 0 };
 }
 

@@ -79,7 +79,7 @@ static enum wf_wait_step step_of_waiting(const struct wf_shm_out *out,
 {
 	if (!wf_op_compq_room(out->ep->txq))
 		return WF_WAIT_FOR_OWN_CQ;
-	if (tx->req->remote)
+	if (tx->req->kind != WF_TX_SEND)
 		return WF_WAIT_FOR_ANSWER;
 	if (tx->stream || is_shared(out, tx))
 		return WF_WAIT_FOR_BYTES;

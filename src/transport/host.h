@@ -22,6 +22,7 @@ struct wf_compq;
 struct wf_regs;
 struct wf_rxq;
 struct wf_shm_in;
+struct wf_shm_out;
 struct wf_trace;
 
 /* Polls between two looks at the clock, at most: a look costs as much as ten
@@ -33,6 +34,9 @@ struct wf_host {
 	 * is watched, as long as there is nothing else to do. Its transport
 	 * sets it; NULL asks for the long way. */
 	struct wf_shm_in *only;
+	/* The same while replies are all that is waited for besides: those of
+	 * this channel. It is set only if ->only is not. */
+	struct wf_shm_out *asked;
 	uint32_t polls;	      /* WF_HOST_POLLS_PER_CLOCK: look at the clock */
 	uint32_t quiet_ticks; /* looks at the clock since something came */
 	struct wf_compq *txq; /* completions of our operations */
@@ -63,6 +67,7 @@ struct wf_host {
 static inline void wf_transport_host_busy(struct wf_host *host)
 {
 	host->only = NULL;
+	host->asked = NULL;
 }
 
 /* Something arrived: do not yield the processor for a while. */

@@ -18,7 +18,7 @@ struct wf_source {
 	int fd; /* -1: none */
 	/* @events are those of epoll(7). May add and drop sources, but free
 	 * none that may have an event as well: only itself. NULL: the
-	 * descriptor only wakes who waits. */
+	 * descriptor only wakes the thread that waits. */
 	void (*ready)(struct wf_source *source, uint32_t events, uint64_t now);
 };
 

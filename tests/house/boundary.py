@@ -32,7 +32,7 @@ OUTSIDE = ("os", "chan", "devd", "drv", "alg", "zshim", "zreal", "deflate",
 HEADERS = re.compile(
     r"assert\.h|ctype\.h|errno\.h|float\.h|inttypes\.h|limits\.h|math\.h|"
     r"std(?:arg|atomic|bool|def|int|io|lib)\.h|strings?\.h|cpuid\.h|"
-    r"arpa/inet\.h|netinet/tcp\.h|linux/(?:errqueue|udp)\.h|rdma/.*|openssl/.*|"
+    r"arpa/inet\.h|netinet/tcp\.h|linux/(?:errqueue|tcp|udp)\.h|rdma/.*|openssl/.*|"
     r"infiniband/.*|endian\.h")
 
 # Functions of other libraries that the provider may call by itself. The C

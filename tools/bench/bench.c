@@ -33,7 +33,11 @@ struct progress {
 	bool shown; /* stderr is a terminal */
 	unsigned done, total;
 	uint64_t start;
+	uint64_t said; /* to no terminal: the last line */
 };
+
+/* Without a terminal, no longer wait is silent. */
+#define SAY_EVERY (10 * WF_NS_PER_S)
 
 static int add_series(struct wf_tools_report *r, enum wf_tools_series_kind kind,
 		      const char *name)
@@ -77,18 +81,20 @@ static int make_series(struct wf_tools_report *r)
 static void show_progress(struct progress *p, const char *what, unsigned rep,
 			  enum wf_tools_test test, size_t size)
 {
-	double elapsed = (double)(wf_base_clock_ns() - p->start) / 1e9;
+	uint64_t now = wf_base_clock_ns();
+	double elapsed = (double)(now - p->start) / 1e9;
 	char text[WF_TOOLS_SIZE_TEXT], left[32] = "";
 
-	if (!p->shown)
+	if (!p->shown && now - p->said < SAY_EVERY)
 		return;
+	p->said = now;
 	if (p->done * 10 > p->total)
 		snprintf(left, sizeof(left), ", %.0f s left",
 			 elapsed * (p->total - p->done) / p->done);
-	fprintf(stderr, "\r\033[K%3u%%  repetition %u: %s of %s, %s%s",
-		100 * p->done / p->total, rep + 1,
+	fprintf(stderr, "%s%3u%%  repetition %u: %s of %s, %s%s%s",
+		p->shown ? "\r\033[K" : "", 100 * p->done / p->total, rep + 1,
 		wf_tools_test_get(test)->word, wf_tools_size_text(size, text),
-		what, left);
+		what, left, p->shown ? "" : "\n");
 }
 
 static void end_progress(const struct progress *p)
@@ -156,6 +162,7 @@ static int run_all(struct wf_tools_report *r)
 	unsigned rep, t;
 	int ret = 0;
 
+	progress.said = progress.start;
 	for (t = 0; t < WF_TOOLS_TESTS; t++) {
 		if (r->plan->tests[t])
 			progress.total += r->plan->sizes[t].n * r->n_series *

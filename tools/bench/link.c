@@ -221,9 +221,11 @@ int wf_tools_link_open(struct wf_tools_link *link)
 	if (link->over != WF_TOOLS_OVER_VETH)
 		return 0;
 	if (geteuid())
-		return fail(link, -EPERM,
-			    "network namespaces are made by root: run it with "
-			    "sudo, or measure --over loopback");
+		return fail(
+			link, -EPERM,
+			"only root can make network namespaces: run it with "
+			"sudo; providers, not mpi, can also be measured "
+			"--over loopback");
 	home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	if (home < 0)
 		return fail(link, -errno, "no network namespaces here: %s",

@@ -567,7 +567,8 @@ static void draw_panel(const struct wf_tools_report *r, enum wf_tools_test test,
 static void draw_head(const struct wf_tools_report *r, FILE *out)
 {
 	const struct wf_tools_machine *m = &r->machine;
-	char text[512], about[96];
+	const char *about;
+	char text[512];
 	unsigned i;
 
 	snprintf(text, sizeof(text), "weft bench: %s", r->plan->provider);
@@ -578,13 +579,18 @@ static void draw_head(const struct wf_tools_report *r, FILE *out)
 			sizeof(text) - strlen(text) - 1);
 	}
 	draw_label(out, LEFT, 34, "class=\"title\"", text);
-	/* "libfabric 1.17" of "libfabric 1.17, shm, inject 4096" */
-	snprintf(about, sizeof(about), "%.*s",
-		 (int)strcspn(r->series[0]->about, ","), r->series[0]->about);
-	snprintf(text, sizeof(text), "%s%s%s%s, CPU %d and %d, %s", m->cpu,
+	snprintf(text, sizeof(text), "%s%s%s%s, CPU %d and %d", m->cpu,
 		 m->virtual_on[0] ? ", virtual (" : "", m->virtual_on,
 		 m->virtual_on[0] ? ")" : "", r->plan->cpus[0],
-		 r->plan->cpus[1], about);
+		 r->plan->cpus[1]);
+	for (i = 0; i < r->n_series; i++) {
+		/* "libfabric 1.17" of "libfabric 1.17, shm, inject 4096" */
+		about = r->series[i]->about;
+		if (!i || r->series[i]->kind == WF_TOOLS_SERIES_UCX)
+			snprintf(text + strlen(text),
+				 sizeof(text) - strlen(text), ", %.*s",
+				 (int)strcspn(about, ","), about);
+	}
 	draw_label(out, LEFT, 56, "class=\"axis\"", text);
 	snprintf(text, sizeof(text),
 		 "%s%s%s, medians of %u runs of %.0f ms, bars 10th to "

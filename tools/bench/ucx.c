@@ -25,6 +25,8 @@
 #include <unistd.h>
 
 #define PROGRAM "ucx_perftest"
+#define DIGITS "0123456789"
+#define VERSION 24	 /* bytes of " 1.20.1" */
 #define ROW "weft-bench" /* the test's name, first in its line of results */
 
 enum { CLIENT, SERVER };
@@ -229,9 +231,30 @@ static pid_t serve_there(struct wf_tools_ucx *ucx,
 	return pid;
 }
 
+/* "1.20.1" of "# Library version: 1.20.1" or "# Version 1.13.1"; empty if UCX
+ * does not say it. */
+static void find_version(char version[VERSION])
+{
+	FILE *info = popen("ucx_info -v 2>/dev/null", "re");
+	char line[256], *at = NULL;
+
+	version[0] = '\0';
+	while (info && !at && fgets(line, sizeof(line), info)) {
+		at = strstr(line, "ersion");
+		if (at)
+			snprintf(version, VERSION, " %.*s",
+				 (int)strspn(at + strcspn(at, DIGITS),
+					     DIGITS "."),
+				 at + strcspn(at, DIGITS));
+	}
+	if (info)
+		pclose(info);
+}
+
 int wf_tools_ucx_start(struct wf_tools_ucx *ucx,
 		       const struct wf_tools_plan *plan)
 {
+	char version[VERSION];
 	bool hosts = plan->link.over == WF_TOOLS_OVER_HOSTS;
 	int output[2];
 	pid_t pid;
@@ -239,8 +262,12 @@ int wf_tools_ucx_start(struct wf_tools_ucx *ucx,
 	ucx->error[0] = '\0';
 	ucx->text_len = 0;
 	ucx->column = -1;
-	snprintf(ucx->about, sizeof(ucx->about), PROGRAM ", UCX_TLS=%s",
-		 transports(plan));
+	if (!ucx->about[0]) {
+		find_version(version);
+		snprintf(ucx->about, sizeof(ucx->about),
+			 "UCX%s, " PROGRAM ", UCX_TLS=%s", version,
+			 transports(plan));
+	}
 	if (!is_installed())
 		return give_up(ucx, -ENOENT, WF_TOOLS_UCX_MISSING);
 	if (pipe2(output, O_CLOEXEC))

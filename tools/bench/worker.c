@@ -190,12 +190,13 @@ static void set_count(struct wf_tools_phase *phase, double count)
 	phase->warm = (phase->count / WARM_PART + unit - 1) / unit * unit;
 }
 
-/* Enough messages that a single task switch cannot dominate their time. */
+/* Enough messages that a single task switch cannot dominate their time, and few
+ * enough that a network that loses some does not take minutes for them. */
 static double first_count(uint64_t size)
 {
 	double count = (double)(1 << 20) / (double)size;
 
-	return count < 2 ? 2 : count > 256 ? 256 : count;
+	return count < 2 ? 2 : count > 32 ? 32 : count;
 }
 
 /*

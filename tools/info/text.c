@@ -58,7 +58,7 @@ static void say_provider(const struct wf_tools_facts *f, FILE *out)
 	for (unsigned i = 0; i < f->n_ifaces; i++)
 		fprintf(out, "  %-12s %s%s\n", f->ifaces[i].domain,
 			f->ifaces[i].address,
-			i ? "" : "  (taken unless told otherwise)");
+			i ? "" : "  (used unless you name another)");
 	fputc('\n', out);
 }
 
@@ -194,7 +194,7 @@ static void say_net(const struct wf_tools_facts *f, FILE *out)
 	if (net->socket == SOCK_STREAM) {
 		snprintf(text, sizeof(text),
 			 "congestion control %s; cubic where a round trip "
-			 "takes less than 0.5 ms",
+			 "takes less than 0.5 ms and little is lost",
 			 net->control[0] ? net->control : "unknown");
 		say(out, "  the kernel", text);
 		fputc('\n', out);

@@ -30,9 +30,18 @@
 /* While we ask, a pass is due at least so often: longer gaps are time in which
  * the process did not run. */
 #define ASK_EVERY (1 * WF_NS_PER_S)
-/* Reads between two looks at a round trip, and how many of them. */
-#define TUNE_EVERY 32
+/* The path of a connection is looked at so often. If it is bad once more than
+ * this, less the times that it was not, it is used as a long one. */
+#define TUNE_EVERY (1 * WF_NS_PER_MS)
 #define TUNES 8
+/* A round trip below this is one within a host or a rack. If the shortest of so
+ * many segments is longer, more looks would say the same. */
+#define NEAR_RTT_US 500u
+#define FAR_SEGMENTS 32u
+/* More than one segment lost of so many: cubic would have a window of some 20
+ * segments. Fewer than so many segments say nothing. */
+#define LOSSY 256u
+#define TUNE_SEGMENTS 512u
 /* A rail has so long to connect; when it is up, so long to answer, or a quarter of
  * what a host has. */
 #define RAIL_PATIENCE (1 * WF_NS_PER_S)
@@ -50,6 +59,7 @@ static struct wf_tcp_conn *new_conn(struct wf_tcp_dev *dev, int fd, bool mine,
 	conn->fd = fd;
 	conn->mine = mine;
 	conn->came_at = dev->now;
+	conn->tune_at = WF_TCP_NEVER;
 	conn->watches = room;
 	wf_base_list_init(&conn->sink_link);
 	wf_base_list_init(&conn->hot_link);
@@ -62,23 +72,43 @@ static struct wf_tcp_conn *new_conn(struct wf_tcp_dev *dev, int fd, bool mine,
 	return conn;
 }
 
-/* Round trips may have been long because the peer had other things to do: they
- * are looked at several times before it is taken to be far away. */
-static void tune(const struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+/* Round trips may have been long because the peer had other things to do, and a
+ * burst may have met another one: a path is looked at several times. */
+void wf_tcp_conn_tune(const struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
-	if (wf_tcp_sock_is_near(conn->fd))
+	struct wf_tcp_path path;
+	uint32_t segments;
+	bool is_bad;
+
+	conn->tune_at = dev->now + TUNE_EVERY;
+	if (wf_tcp_sock_look(conn->fd, &path))
 		return;
-	if (conn->tunes--)
-		conn->tune_in = TUNE_EVERY;
-	else
+	segments = path.segments - conn->tune_segments;
+	if (conn->is_near) {
+		if (segments < TUNE_SEGMENTS)
+			return;
+		is_bad = (int32_t)(path.lost - conn->tune_lost) >
+			 (int32_t)(segments / LOSSY);
+	} else {
+		conn->is_near = path.rtt_us && path.rtt_us < NEAR_RTT_US;
+		is_bad = !conn->is_near;
+		if (is_bad && path.delivered >= FAR_SEGMENTS &&
+		    path.min_rtt_us >= NEAR_RTT_US)
+			conn->tunes = 0;
+	}
+	conn->tune_segments = path.segments;
+	conn->tune_lost = path.lost;
+	if (!is_bad) {
+		conn->tunes += conn->tunes < TUNES;
+	} else if (!conn->tunes--) {
 		wf_tcp_sock_set_far(dev, conn->fd);
+		conn->tune_at = WF_TCP_NEVER;
+	}
 }
 
 void wf_tcp_conn_warm(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	conn->came_at = dev->now;
-	if (wf_unlikely(conn->tune_in) && !--conn->tune_in)
-		tune(dev, conn);
 	wf_tcp_hot_add(dev, conn);
 }
 
@@ -263,10 +293,19 @@ void wf_tcp_conn_broken(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 
 /* -- connecting -------------------------------------------------------------- */
 
+static void find_near(struct wf_tcp_peer *peer)
+{
+	if (peer->knows_near)
+		return;
+	peer->is_near = wf_base_addr_is_local(&peer->addr);
+	peer->knows_near = true;
+}
+
 static void came_up(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 {
 	struct wf_tcp_peer *peer = chan->peer;
 
+	find_near(peer);
 	chan->state = WF_TCP_UP;
 	chan->tries = 0;
 	chan->disputes = 0;
@@ -276,7 +315,7 @@ static void came_up(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	peer->last_err = 0;
 	peer->used_at = dev->now;
 	chan->conn->tunes = TUNES;
-	tune(dev, chan->conn);
+	wf_tcp_conn_tune(dev, chan->conn);
 	if (wf_unlikely(wf_tcp_rail_is_on(chan)))
 		wf_tcp_sock_limit(chan->conn->fd,
 				  dev->dead_ns / 4 < RAIL_SILENCE ?
@@ -362,10 +401,7 @@ static void start(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 		wf_tcp_rail_ends(dev, chan, &from, &to);
 	if (!chan->asked_from)
 		chan->asked_from = dev->now;
-	if (!peer->knows_near) {
-		peer->is_near = wf_base_addr_is_local(&peer->addr);
-		peer->knows_near = true;
-	}
+	find_near(peer);
 	chan->state = WF_TCP_CONNECT;
 	chan->number++;
 	fd = wf_tcp_sock_connect(dev, &from, &to, &done);

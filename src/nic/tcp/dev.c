@@ -88,7 +88,7 @@ static void tcp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 	if (!may_wait(dev))
 		leave(dev);
 	wf_base_lock_drop(&nic->lock);
-	/* Who sleeps does not know of the timers that this has set. */
+	/* A thread that sleeps does not know of timers set here. */
 	wf_nic_soft_wake(&dev->soft);
 }
 
@@ -155,7 +155,7 @@ static bool tcp_extend(struct wf_nic *nic, struct wf_nic_qp *qp,
 	}
 	wf_base_lock_drop(&nic->lock);
 	if (wf_likely(!leaves)) {
-		/* Who sleeps knows of the run since it was begun. */
+		/* A thread that sleeps has known of the run since it began. */
 		wf_nic_attend_noted(&dev->attend);
 		return op;
 	}
@@ -436,6 +436,7 @@ static void free_dev(struct wf_tcp_dev *dev)
 	wf_tcp_conn_free_dead(dev);
 	wf_tcp_tls_close(dev->tls);
 	wf_nic_timers_fini(&dev->timers);
+	wf_nic_timers_fini(&dev->probes);
 	free(dev->reads);
 	free(dev->stage);
 	free(dev->out);

@@ -139,14 +139,17 @@ struct wf_tcp_conn {
 	bool watches;		    /* for room to write */
 	bool full;     /* the kernel had no room the last time: so it watches */
 	bool waits;    /* frame is whole, and waits for a receive */
-	uint8_t tunes; /* how often the round trip is still looked at ... */
-	uint8_t tune_in; /* ... and reads until the next time; 0: no more */
-	bool deaf;	 /* too much is held: it is not read for now */
-	int ended;	 /* 0, or why nothing can be written any more; what came
+	bool is_near;  /* its round trips are short */
+	uint8_t tunes; /* how often its path may still be found bad */
+	bool deaf;     /* too much is held: it is not read for now */
+	int ended;     /* 0, or why nothing can be written any more; what came
 			 before is still read */
 	uint32_t number;
-	uint64_t came_at; /* when bytes last came; of a guest, when it
+	uint64_t came_at;	/* when bytes last came; of a guest, when it
 			     connected */
+	uint64_t tune_at;	/* when its path is looked at; NEVER: no more */
+	uint32_t tune_segments; /* when it was looked at last */
+	uint32_t tune_lost;
 	/* Receiving. */
 	uint8_t head_len; /* bytes of frame that are here */
 	union {
@@ -195,6 +198,8 @@ struct wf_tcp_chan {
 	bool active;
 	bool insists;
 	bool by_first; /* a rail that does not connect: rail.c */
+	bool answers;  /* the peer has asked for a head: probe.c */
+	uint8_t probes;
 	uint8_t tries;
 	uint8_t disputes;  /* in a row: see disagree() */
 	uint32_t number;   /* of our last connection */
@@ -209,6 +214,10 @@ struct wf_tcp_chan {
 	uint32_t held_bytes;
 	uint64_t retry_at;
 	uint64_t asked_from; /* since when we try to connect; 0: we do not */
+	/* probe.c: since when the peer has said nothing new; 0: not looked at;
+	 * and known at that time. */
+	uint64_t silent_from;
+	uint32_t silent_known;
 };
 
 struct wf_tcp_peer {
@@ -222,7 +231,7 @@ struct wf_tcp_peer {
 		local; /* our address as it knows it; family 0: unknown */
 	uint16_t ah;
 	bool mirror;  /* the other end of our connections to ourselves */
-	bool is_near; /* on this host; known once it was connected to */
+	bool is_near; /* on this host; known once it was connected */
 	bool knows_near;
 	bool owes; /* in dev->ackers */
 	bool has_memo;
@@ -243,6 +252,7 @@ struct wf_tcp_peer {
 	uint64_t used_at; /* time of the last request or frame */
 	struct wf_nic_memo memo;
 	struct wf_nic_timer timer;
+	struct wf_nic_timer probe; /* dev->probes */
 	struct wf_addr rail_addrs[WF_TCP_RAILS_MOST - 1];
 	struct wf_tcp_chan chans[WF_TCP_CHANNELS];
 };
@@ -301,6 +311,7 @@ struct wf_tcp_dev {
 	struct wf_list buckets[256];
 	struct wf_tcp_peer *mirror;
 	struct wf_nic_timers timers;
+	struct wf_nic_timers probes;
 	struct wf_list active;	/* channels with something to write */
 	struct wf_list ackers;	/* in order of ack_at */
 	struct wf_list settles; /* channels whose acked is behind known */
@@ -379,6 +390,16 @@ static inline uint32_t wf_tcp_frame_len(unsigned int kind)
 
 /* -- sock.c: everything that the kernel is asked for ------------------------- */
 
+/* Counts begin at 0 with the connection, and wrap around. */
+struct wf_tcp_path {
+	uint32_t rtt_us;     /* smoothed */
+	uint32_t min_rtt_us; /* the shortest */
+	uint32_t delivered;  /* segments that it was seen with, and more */
+	uint32_t segments;   /* with data, that were sent */
+	uint32_t lost;	     /* of them, sent again for good reason */
+	uint32_t unsent;     /* bytes that the kernel has not sent once */
+};
+
 /* Listens at @addr, whose port is filled in. A descriptor or -errno. */
 int wf_tcp_sock_listen(struct wf_addr *addr);
 /* Starts to connect from @from (family 0: the kernel's choice; its port does not
@@ -396,9 +417,10 @@ void wf_tcp_sock_limit(int fd, uint64_t ns);
 int wf_tcp_sock_names(int fd, struct wf_addr *from, struct wf_addr *to);
 /* Of the socket that listens, before anybody is accepted: congestion control. */
 void wf_tcp_sock_begin(struct wf_tcp_dev *dev, int listen_fd);
-/* False: the peer is far away, or was busy when round trips were measured. */
-bool wf_tcp_sock_is_near(int fd);
-/* The peer is far away for good. */
+/* What the kernel knows of the path of a connection. 0 or -errno. */
+int wf_tcp_sock_look(int fd, struct wf_tcp_path *path);
+/* The path is long, or loses segments: the system's congestion control is used
+ * from now on. */
 void wf_tcp_sock_set_far(const struct wf_tcp_dev *dev, int fd);
 int wf_tcp_sock_watch(struct wf_tcp_dev *dev, int fd, void *tag, bool room);
 int wf_tcp_sock_rewatch(struct wf_tcp_dev *dev, int fd, void *tag, bool room);
@@ -436,6 +458,8 @@ void wf_tcp_conn_rest(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 void wf_tcp_conn_drop(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 /* Bytes came over @conn just now. */
 void wf_tcp_conn_warm(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* Looks at its path: at conn->tune_at, when something is written. */
+void wf_tcp_conn_tune(const struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 
 /* -- secure.c: who may come in ----------------------------------------------- */
 
@@ -682,12 +706,32 @@ void wf_tcp_out_owe(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 /* A head with acknowledgements may not leave after all. */
 void wf_tcp_out_ack_again(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
 int wf_tcp_out_acks(struct wf_tcp_dev *dev, bool all);
+/* Sends a head that asks for one, if nothing is in the way. */
+void wf_tcp_out_ask(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 uint32_t wf_tcp_out_ack_of(const struct wf_tcp_chan *chan);
 /* Puts a refusal into chan->nacks or chan->nacks_sent. */
 void wf_tcp_out_add_nack(struct wf_list *nacks, struct wf_tcp_op *op);
 /* One word at once, if there is room: BYE, REST. */
 void wf_tcp_out_say(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		    enum wf_tcp_kind kind);
+
+/* -- probe.c: losses at the end of what was sent ------------------------------ */
+
+#define WF_TCP_PROBE_AFTER (1 * WF_NS_PER_MS)
+
+/* Probes that are due. Returns how many peers were looked at. */
+int wf_tcp_probe_run(struct wf_tcp_dev *dev);
+/* When the next is due, if anything is in flight. */
+uint64_t wf_tcp_probe_next(struct wf_tcp_dev *dev);
+
+/* A frame was written. Within a host none is lost. */
+static inline void wf_tcp_probe_want(struct wf_tcp_dev *dev,
+				     struct wf_tcp_peer *peer)
+{
+	if (peer->probe.at == WF_NIC_TIMER_NONE && !peer->is_near)
+		wf_nic_timers_set(&dev->probes, &peer->probe,
+				  dev->now + WF_TCP_PROBE_AFTER);
+}
 
 /* -- settle.c: the end of requests ------------------------------------------- */
 

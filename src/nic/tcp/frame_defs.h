@@ -104,6 +104,8 @@ enum wf_tcp_kind {
  * where the user says; the ones between mean nothing. So they begin at a line of
  * the stream, if the head does: kernels copy twice as fast what is aligned. */
 #define WF_TCP_SPLIT 0x4u
+/* ACK: the other side is to send one as well, over this connection. */
+#define WF_TCP_ASKS 0x8u
 #define WF_TCP_SPLIT_ALIGN 64u
 
 struct wf_tcp_head {

@@ -135,6 +135,8 @@ static bool is_all_acked(const struct wf_tcp_peer *peer)
 		if (chan->ack_sent != wf_tcp_out_ack_of(chan) &&
 		    (i <= WF_TCP_BULK || chan->state == WF_TCP_UP))
 			return false;
+		if (wf_unlikely(chan->answers) && chan->state == WF_TCP_UP)
+			return false;
 	}
 	return true;
 }
@@ -149,6 +151,7 @@ static void fill_acks(const struct wf_tcp_chan *via, struct wf_tcp_head *head)
 	bulk->ack_sent = ack_via(bulk, via->index);
 	head->ack[0] = small->ack_sent;
 	head->ack[1] = bulk->ack_sent;
+	peer->chans[via->index].answers = false;
 	/* SMALL carries the other acknowledgements. If it is down, its next
 	 * connection begins with them. */
 	if (wf_unlikely(!is_all_acked(peer)) && small->state == WF_TCP_UP)
@@ -188,24 +191,19 @@ void wf_tcp_out_ack_again(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
 	wf_tcp_out_owe(dev, peer, 0);
 }
 
-static void fill_head(const struct wf_tcp_chan *via, struct wf_tcp_head *head,
-		      enum wf_tcp_kind kind)
+/* Puts a head without a frame between two frames. False: there is no room. */
+static bool put_note(struct wf_tcp_conn *conn, enum wf_tcp_kind kind,
+		     uint8_t flags)
 {
-	*head = (struct wf_tcp_head){
+	struct wf_tcp_head head = {
 		.magic = WF_TCP_MAGIC,
 		.kind = (uint8_t)kind,
+		.flags = flags,
 	};
-	fill_acks(via, head);
-}
-
-/* Puts a head without a frame between two frames. False: there is no room. */
-static bool put_note(struct wf_tcp_conn *conn, enum wf_tcp_kind kind)
-{
-	struct wf_tcp_head head;
 
 	if (conn->note_len + sizeof(head) > sizeof(conn->note))
 		return false;
-	fill_head(conn->chan, &head, kind);
+	fill_acks(conn->chan, &head);
 	memcpy(conn->note + conn->note_len, &head, sizeof(head));
 	conn->note_len = (uint8_t)(conn->note_len + sizeof(head));
 	return true;
@@ -223,10 +221,10 @@ static bool has_news(const struct wf_tcp_chan *via)
 
 static int send_ack(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 {
-	if (chan->state != WF_TCP_UP || !has_news(chan))
+	if (chan->state != WF_TCP_UP || (!has_news(chan) && !chan->answers))
 		return 0;
 	wf_tcp_count(dev, acks_sent, 1);
-	if (put_note(chan->conn, WF_TCP_ACK))
+	if (put_note(chan->conn, WF_TCP_ACK, 0))
 		wf_tcp_out_pump(dev, chan, 0);
 	return 1;
 }
@@ -240,6 +238,17 @@ static int send_acks(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
 	for (unsigned i = 0; i < WF_TCP_BULK + 1u + peer->rails; i++)
 		did += send_ack(dev, &peer->chans[i]);
 	return did;
+}
+
+void wf_tcp_out_ask(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
+{
+	struct wf_tcp_conn *conn = chan->conn;
+
+	if (conn->full || conn->ended || conn->part ||
+	    !put_note(conn, WF_TCP_ACK, WF_TCP_ASKS))
+		return;
+	wf_tcp_count(dev, probes, 1);
+	wf_tcp_out_pump(dev, chan, 0);
 }
 
 int wf_tcp_out_acks(struct wf_tcp_dev *dev, bool all)
@@ -267,7 +276,7 @@ void wf_tcp_out_say(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	bool full;
 
 	(void)dev;
-	if (conn->part || !put_note(conn, kind))
+	if (conn->part || !put_note(conn, kind, 0))
 		return;
 	iov.iov_base = conn->note + conn->note_at;
 	iov.iov_len = (size_t)(conn->note_len - conn->note_at);
@@ -582,6 +591,7 @@ static void fly(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	chan->sent += count;
 	chan->flying += wf_tcp_op_cost(op);
 	dev->flying += count;
+	wf_tcp_probe_want(dev, chan->peer);
 	wf_tcp_count(dev, tx_packets, count);
 }
 
@@ -713,6 +723,8 @@ size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		wf_tcp_count(dev, tx_bytes, (uint64_t)n);
 		settle(dev, chan, &b, (size_t)n);
 		total += (size_t)n;
+		if (wf_unlikely(dev->now >= conn->tune_at))
+			wf_tcp_conn_tune(dev, conn);
 		if (full) {
 			wait_for_room(dev, conn);
 			break;

@@ -147,7 +147,8 @@ static int look(struct wf_tcp_dev *dev)
 	if (dev->hot_count && dev->hot_count <= WF_TCP_HOT_MOST &&
 	    !dev->full_count && ++dev->passes % LOOK_EVERY &&
 	    dev->now - dev->looked_at < LOOK_WITHIN &&
-	    !wf_nic_timers_due(&dev->timers, dev->now))
+	    !wf_nic_timers_due(&dev->timers, dev->now) &&
+	    !wf_nic_timers_due(&dev->probes, dev->now))
 		return look_at_hot(dev, true);
 	dev->looked_at = dev->now;
 	cool_down(dev);
@@ -183,13 +184,14 @@ static int run_timers(struct wf_tcp_dev *dev)
 	struct wf_nic_timer *timer;
 	int fired = 0;
 
-	/* A timer is set to a later time than now by whoever sets it. */
+	/* This ends: all callers set a timer to a time later than now. */
 	while ((timer = wf_nic_timers_take(&dev->timers, dev->now))) {
 		timer->due = WF_TCP_NEVER;
 		wf_tcp_conn_tick(
 			dev, wf_container_of(timer, struct wf_tcp_peer, timer));
 		fired++;
 	}
+	fired += wf_tcp_probe_run(dev);
 	if (wf_unlikely(dev->no_accept && dev->now >= dev->accept_at)) {
 		dev->no_accept = wf_tcp_sock_watch(dev, dev->listen_fd,
 						   &dev->listen_fd, false);
@@ -226,7 +228,7 @@ void wf_tcp_pass_pump(struct wf_tcp_dev *dev, size_t quantum)
 {
 	struct wf_list now;
 
-	/* Each once: who has more to send comes again in the next pass. */
+	/* Each once: a channel with more to send is served in the next pass. */
 	take_over(&dev->active, &now);
 	while (!wf_base_list_empty(&now)) {
 		struct wf_tcp_chan *chan = wf_container_of(
@@ -238,9 +240,9 @@ void wf_tcp_pass_pump(struct wf_tcp_dev *dev, size_t quantum)
 	}
 }
 
-/* Timers, and requests whose end the peer has told of. A user who waits for a
- * message has it first: this follows when he comes again, since that finds
- * nothing to read, or after some messages. */
+/* Runs timers, and ends the requests that the peer has acknowledged. A user
+ * that waits for a message gets the message first. The rest follows when the
+ * user calls again and there is nothing to read, or after some messages. */
 static int keep_house(struct wf_tcp_dev *dev)
 {
 	if (dev->delivered && !dev->settle_now && !dev->attending &&
@@ -302,6 +304,11 @@ static uint64_t rest_until(struct wf_tcp_dev *dev)
 	at = wf_nic_timers_next(&dev->timers);
 	if (!wf_base_list_empty(&dev->active))
 		return 0;
+	if (dev->probes.count) {
+		uint64_t probe = wf_tcp_probe_next(dev);
+
+		at = at < probe ? at : probe;
+	}
 	if (at > soon && (!wf_base_list_empty(&dev->carriers) ||
 			  !wf_base_list_empty(&dev->all_held) ||
 			  !wf_base_list_empty(&dev->soft.stuck) ||

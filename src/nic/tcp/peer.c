@@ -66,7 +66,8 @@ static struct wf_tcp_peer *make(struct wf_tcp_dev *dev,
 {
 	struct wf_tcp_peer *peer;
 
-	if (wf_nic_timers_room(&dev->timers, dev->peer_count + 2))
+	if (wf_nic_timers_room(&dev->timers, dev->peer_count + 2) ||
+	    wf_nic_timers_room(&dev->probes, dev->peer_count + 2))
 		return NULL;
 	peer = calloc(1, sizeof(*peer));
 	if (!peer)
@@ -76,6 +77,7 @@ static struct wf_tcp_peer *make(struct wf_tcp_dev *dev,
 	peer->our_life = new_life();
 	peer->used_at = dev->now;
 	wf_nic_timer_init(&peer->timer);
+	wf_nic_timer_init(&peer->probe);
 	wf_base_list_init(&peer->acker);
 	wf_base_list_init(&peer->reads);
 	wf_base_list_init(&peer->served);
@@ -230,6 +232,8 @@ static void reset_chan(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	chan->taken = 0;
 	chan->ack_sent = 0;
 	chan->flying = 0;
+	chan->answers = false;
+	chan->silent_from = 0;
 }
 
 /* Ends everything that is under way with the peer. */
@@ -347,6 +351,7 @@ void wf_tcp_peer_free(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
 	wf_tcp_settle(dev);
 	end(dev, peer, WF_NIC_FLUSHED);
 	wf_nic_timers_drop(&dev->timers, &peer->timer);
+	wf_nic_timers_drop(&dev->probes, &peer->probe);
 	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++)
 		wf_base_list_del(&peer->chans[i].active_link);
 	wf_base_list_del(&peer->bucket);
@@ -368,6 +373,6 @@ void wf_tcp_peer_release(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
 		wf_tcp_peer_free(dev, peer);
 	else if (dev->strangers > dev->max_peers)
 		forget_one(dev);
-	/* Else it is kept: to a peer that lives on, one who does not know it
-	 * any more is another process. */
+	/* Otherwise keep it: a peer that lives on would take us for another
+	 * process if we no longer knew it. */
 }

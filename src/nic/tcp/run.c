@@ -163,8 +163,8 @@ bool wf_tcp_run_cut(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
 {
 	uint32_t off = op->done + count, bytes;
 
-	/* Nobody wants the others; or there is no memory, and whoever wants
-	 * them is told that they are lost. */
+	/* No user waits for the other messages; or there is no memory to
+	 * keep them, and they are reported as lost. */
 	if (op->over || (count && !split(dev, op, off))) {
 		op->where = WF_TCP_FLIGHT;
 		wf_tcp_work_end(dev, op, WF_NIC_ABORT);

@@ -3,7 +3,7 @@
  * Sockets of nic/tcp: how they are made and which options they get.
  */
 #include <errno.h>
-#include <netinet/tcp.h>
+#include <linux/tcp.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -15,12 +15,11 @@
 
 #define BACKLOG 4096
 
-/* A round trip below this is one within a host or a rack: the administrator's
- * congestion control may be one that paces, which is right between sites, and
- * makes 1 MiB take 1.8 times as long here (measured: bbr beside cubic). A socket
- * that has paced once paces for ever, whatever is chosen later: so connections
- * begin with ours, and those that turn out to be long get the administrator's. */
-#define NEAR_RTT_US 500u
+/* The administrator's congestion control may be one that paces, which is right
+ * between sites, and makes 1 MiB take 1.8 times as long within a host or a rack
+ * (measured: bbr beside cubic). A socket that has paced once paces for ever,
+ * whatever is chosen later: so connections begin with ours, and those whose path
+ * turns out to be long or to lose segments get the administrator's: conn.c. */
 #define NEAR_CONTROL "cubic"
 
 /* In headers since Linux 6.15. */
@@ -77,14 +76,25 @@ void wf_tcp_sock_begin(struct wf_tcp_dev *dev, int listen_fd)
 	set_near(listen_fd);
 }
 
-bool wf_tcp_sock_is_near(int fd)
+int wf_tcp_sock_look(int fd, struct wf_tcp_path *path)
 {
 	struct tcp_info info;
 	socklen_t len = sizeof(info);
+	int err;
 
+	/* Older kernels know fewer of the fields. */
 	memset(&info, 0, sizeof(info));
-	return wf_os_getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) ||
-	       (info.tcpi_rtt && info.tcpi_rtt < NEAR_RTT_US);
+	err = wf_os_getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len);
+	if (err)
+		return err;
+	path->rtt_us = info.tcpi_rtt;
+	path->min_rtt_us = info.tcpi_min_rtt;
+	path->delivered = info.tcpi_delivered;
+	path->segments = info.tcpi_data_segs_out;
+	/* What the other side had twice was not lost. */
+	path->lost = info.tcpi_total_retrans - info.tcpi_dsack_dups;
+	path->unsent = info.tcpi_notsent_bytes;
+	return 0;
 }
 
 void wf_tcp_sock_set_far(const struct wf_tcp_dev *dev, int fd)

@@ -147,8 +147,8 @@ static bool refuses_too_much(const struct wf_tcp_dev *dev,
 	       (dev->refusals >= REFUSALS_ALL && !peer->handles);
 }
 
-/* The sender of the frame that is number @seq of @chan is told. -ENOMEM, or
- * -EDQUOT: it does not listen. */
+/* Tells the sender of frame @seq of @chan that it was refused. -ENOMEM, or
+ * -EDQUOT: the sender does not read refusals. */
 static int refuse(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		  uint32_t seq, enum wf_nic_status status)
 {
@@ -598,8 +598,8 @@ int wf_tcp_target_begin(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 
 /* -- the end of a frame ------------------------------------------------------ */
 
-/* A write that the target's application is to hear of. False: there is no
- * receive for it. */
+/* Notifies the target's application of a write. False: there is no receive for
+ * the notification. */
 static bool tell_written(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 			 const struct wf_tcp_head *head, struct wf_nic_qp *qp)
 {

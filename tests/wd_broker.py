@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""`weft devd` between a zlib program, which is not changed, and a driver: one that
+crashes in submit() takes the device process with it, and the program's work is
+done nevertheless, also after another device has taken its place; and a program in
+namespaces of its own, as in a container, is served like others."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = os.path.abspath(os.environ["WEFT_BUILD"])
+SRC = os.environ["WEFT_SRC"]
+WEFT = os.path.join(BUILD, "tools", "weft")
+LIBRARY = os.path.join(BUILD, "src", "libweft-z.so.1")
+
+CRASHES = r"""
+#include <weft/wd_comp_drv.h>
+static int chan;
+static int open_chan(void **c, struct wd_chan *ch, unsigned int can)
+{ (void)ch; (void)can; *c = &chan; return 0; }
+static void close_chan(void *c) { (void)c; }
+static int submit(void *c, struct wd_comp_job *const *j, unsigned int n)
+{ (void)c; (void)j; *(volatile int *)8 = 1; return (int)n; }
+static int poll(void *c, struct wd_comp_job **j, unsigned int n)
+{ (void)c; (void)j; (void)n; return 0; }
+static const struct wd_alg_comp table = { .name = "crashes", .node = -1,
+	.can = WD_COMP_CAN_DEFLATE | WD_COMP_SIZED, .levels = 0x3fe,
+	.min_window = 9, .version = WD_COMP_DRV_VERSION,
+	.size = sizeof(struct wd_alg_comp), .open_chan = open_chan,
+	.close_chan = close_chan, .submit = submit, .poll = poll };
+static const struct wd_alg_comp *const tables[] = { &table, 0 };
+const struct wd_driver wd_driver = { 1, sizeof(struct wd_driver), tables };
+"""
+
+PROGRAM = """
+import sys, zlib
+data = b"".join(b"line %d of a program\\n" % (i * i) for i in range(20000))
+for line in sys.stdin:
+    packed = zlib.compress(data, 1)
+    if zlib.decompress(packed) != data:
+        sys.exit("not the same again")
+    print("done", flush=True)
+"""
+
+
+children = []
+
+
+def fail(why):
+    print(why)
+    for child in children:
+        child.kill()
+    sys.exit(1)
+
+
+def start_devd(path, **env):
+    devd = subprocess.Popen([WEFT, "devd", "-s", path], text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                            env={**os.environ, **env})
+    children.append(devd)
+    line = devd.stdout.readline()
+    if not line.startswith("serving "):
+        fail(f"devd: {line}")
+    return devd
+
+
+def start_program(path, *before):
+    env = {**os.environ, "LD_PRELOAD": LIBRARY, "WEFT_DEVD": path,
+           "WEFT_SYSFS": "/nonexistent", "WD_COMP_DRIVER": "device"}
+    program = subprocess.Popen([*before, sys.executable, "-c", PROGRAM],
+                               env=env, text=True, stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE)
+    children.append(program)
+    return program
+
+
+def compress(program, when):
+    program.stdin.write("go\n")
+    program.stdin.flush()
+    if program.stdout.readline() != "done\n":
+        fail(f"{when}: the program has ended with {program.wait()}")
+
+
+def end(program):
+    program.stdin.close()
+    if program.wait(timeout=60):
+        fail(f"the program: {program.returncode}")
+
+
+def served(pid):
+    """Whether the device has done jobs. It counts them a little later."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        done = subprocess.run([WEFT, "stat", "--json", "--pid", str(pid)],
+                              capture_output=True, text=True, timeout=60,
+                              check=True)
+        if any(page["counters"]["jobs"] for page
+               in json.loads(done.stdout)["devices"]
+               if page["kind"] == "device"):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def check_crash(folder):
+    path = os.path.join(folder, "devd")
+    subprocess.run([*os.environ.get("CC", "gcc").split(), "-x", "c", "-",
+                    "-shared", "-fPIC", f"-I{SRC}/include", "-o",
+                    os.path.join(folder, "crashes.so")],
+                   input=CRASHES, text=True, check=True)
+    devd = start_devd(path, WD_DRIVER_PATH=folder, WD_COMP_DRIVER="crashes")
+    program = start_program(path)
+    compress(program, "the driver crashes")
+    if devd.wait(timeout=60) != -signal.SIGSEGV:
+        fail(f"devd: {devd.returncode}")
+    compress(program, "there is no device")
+    devd = start_devd(path)
+    compress(program, "there is another device")
+    if not served(devd.pid):
+        fail("the other device is not used")
+    end(program)
+    devd.terminate()
+    devd.wait(timeout=60)
+
+
+def check_container(folder):
+    """SVA needs the same pid namespace; other scenarios do not."""
+    path = os.path.join(folder, "devd")
+    apart = ["unshare", "--pid", "--fork", "--mount", "--net", "--ipc", "--uts",
+             "--mount-proc"]
+    if subprocess.run([*apart, "true"], stderr=subprocess.DEVNULL,
+                      check=False).returncode:
+        print("no namespaces here")
+        return
+    devd = start_devd(path)
+    program = start_program(path, *apart)
+    compress(program, "in a container")
+    if not served(devd.pid):
+        fail("a program in a container is not served")
+    end(program)
+    devd.terminate()
+    devd.wait(timeout=60)
+
+
+for check in check_crash, check_container:
+    with tempfile.TemporaryDirectory() as tmp:
+        check(tmp)
+sys.exit(0)
