@@ -236,7 +236,9 @@ static void target(struct weft_test *t, fi_addr_t peer,
 
 static void run(struct weft_test_line *line, void *arg)
 {
-	struct weft_test_opts opts = { .caps = RMA_CAPS };
+	/* Bug: an endpoint whose program had removed the directions, which means
+	 * all of them, was no target. */
+	struct weft_test_opts opts = { .caps = RMA_CAPS, .bare_caps = true };
 
 	(void)line;
 	(void)arg;

@@ -61,8 +61,7 @@ static void bad_peers(struct weft_test_line *line, void *arg)
 			uint32_t word = weft_test_random(&seed);
 
 			/* Only the data area: slots follow below. */
-			if (at >=
-			    WF_SHM_SLOTS_AT + (WF_LINE << WEFT_TEST_RAW_SLOTS))
+			if (at >= wf_shm_data_at(WEFT_TEST_RAW_SLOTS))
 				memcpy(raw.base + at, &word, 4);
 		}
 		for (uint32_t n = 0; n < count; n++)

@@ -265,7 +265,10 @@ static void without_guard(const struct place *place)
 	};
 	weft_test_raw_publish(slot, 0, 0, WF_SHM_KIND_PARKED,
 			      WF_SHM_SLOT_TAGGED);
-	reply = (const struct wf_shm_reply *)(raw.base + WF_SHM_REPLIES_AT);
+	reply = (const struct wf_shm_reply *)(raw.base +
+					      wf_shm_replies_at(
+						      WEFT_TEST_RAW_SLOTS,
+						      WEFT_TEST_RAW_LINES));
 	while (!atomic_load(&reply->seq))
 		CHECK(weft_test_ms() < end);
 	CHECK_EQ(reply->kind, WF_SHM_REPLY_STREAM);

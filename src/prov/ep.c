@@ -16,6 +16,7 @@
 #include "os/process.h"
 #include "prov/alias.h"
 #include "prov/atomic.h"
+#include "prov/caps.h"
 #include "prov/domain.h"
 #include "prov/eq.h"
 #include "prov/iface.h"
@@ -222,6 +223,14 @@ static int promise_completions(struct wf_compq *txq, struct wf_compq *rxq,
 }
 
 /* The parameters of the core and its transports. */
+/* Without a direction all of them are meant. */
+static bool is_target(uint64_t caps)
+{
+	return (caps & WF_PROV_RMA_OPS) &&
+	       (!(caps & WF_PROV_RMA_DIRECTIONS) ||
+		(caps & (FI_REMOTE_READ | FI_REMOTE_WRITE)));
+}
+
 static struct wf_core_ep_attr describe(struct wf_prov_ep *ep)
 {
 	const struct wf_prov_param *param = &wf_prov_param;
@@ -239,6 +248,7 @@ static struct wf_core_ep_attr describe(struct wf_prov_ep *ep)
 				.arg = ep,
 			},
 			.regs = &ep->domain->regs,
+			.is_target = is_target(ep->caps),
 			.remote_writes = wf_prov_ep_cntr(
 				ep, WF_PROV_EVENT_REMOTE_WRITE),
 			.remote_reads = wf_prov_ep_cntr(

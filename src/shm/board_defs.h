@@ -19,7 +19,7 @@
 
 #include "base/cpu.h"
 
-#define WF_SHM_BELLS 4096 /* a peer beyond is always looked at */
+#define WF_SHM_BELLS 4032 /* a peer beyond is always looked at */
 #define WF_SHM_BELLS_PER_LINE 64
 
 struct wf_shm_board {
@@ -35,8 +35,9 @@ struct wf_shm_board {
 
 static_assert(offsetof(struct wf_shm_board, bells) == 64, "a line apart");
 
-#define WF_SHM_BOARD_BYTES ((size_t)8192)
+/* One page: every peer maps it. */
+#define WF_SHM_BOARD_BYTES ((size_t)4096)
 
-static_assert(sizeof(struct wf_shm_board) <= WF_SHM_BOARD_BYTES, "fits");
+static_assert(sizeof(struct wf_shm_board) == WF_SHM_BOARD_BYTES, "fits");
 
 #endif

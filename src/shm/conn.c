@@ -28,7 +28,7 @@
 #define RETRY_FIRST WF_NS_PER_MS
 #define RETRY_LAST (32 * WF_NS_PER_MS)
 
-/* For so long after ETOOMANYREFS, hellos have one descriptor instead of three. */
+/* For so long after ETOOMANYREFS, hellos have one descriptor instead of two or three. */
 #define SCARCE_FOR WF_NS_PER_S
 
 /* After so long without an answer from a peer we log one line. */
@@ -62,7 +62,8 @@ bool wf_shm_conn_may_copy(const struct wf_shm_ep *ep, uint32_t features)
 uint32_t wf_shm_conn_flags(const struct wf_shm_ep *ep)
 {
 	return (ep->remote_writes ? WF_SHM_WELCOME_WRITES : 0) |
-	       (ep->remote_reads ? WF_SHM_WELCOME_READS : 0);
+	       (ep->remote_reads ? WF_SHM_WELCOME_READS : 0) |
+	       (ep->host->is_target ? 0 : WF_SHM_WELCOME_NO_TABLE);
 }
 
 static int say_hello(struct wf_shm_out *out, int memfd)
@@ -98,17 +99,17 @@ static int greet(struct wf_shm_out *out, uint64_t now)
 {
 	const struct wf_shm_ep_attr *attr = &out->ep->attr;
 	int memfd, err;
+	bool ours;
 
-	err = wf_shm_user_check(attr->allow_uid, out->sock.fd, &out->listener);
+	err = wf_shm_user_check(attr->allow_uid, out->sock.fd, &out->listener,
+				&ours);
 	if (err)
 		return err;
 	err = wf_shm_conn_watch(out->ep, &out->sock);
 	if (err)
 		return err;
-	/* An offer takes two more descriptors. */
-	err = wf_shm_offer_create(out,
-				  wf_shm_user_is_ours(out->listener.uid) &&
-					  now >= out->ep->scarce_until,
+	/* An offer takes more descriptors. */
+	err = wf_shm_offer_create(out, ours && now >= out->ep->scarce_until,
 				  &memfd);
 	if (err)
 		return err;
@@ -189,6 +190,7 @@ static void retry(struct wf_shm_out *out, int err, uint64_t now)
 {
 	uint64_t wait = out->retry_wait ? out->retry_wait * 2 : RETRY_FIRST;
 
+	out->ep->tend_at = 0;
 	out->state = WF_SHM_OUT_CONNECTING;
 	out->err = err;
 	out->retry_wait = wait < RETRY_LAST ? wait : RETRY_LAST;
@@ -215,6 +217,7 @@ void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now)
 {
 	int err = out->sock.fd;
 
+	out->ep->tend_at = 0;
 	if (err < 0)
 		err = wf_shm_name_connect(&out->ep->attr.home, &out->addr);
 	if (err >= 0) {
@@ -323,7 +326,7 @@ static int map_welcome(struct wf_shm_out *out, int *fds, bool cut)
 	if (cut)
 		return EMFILE;
 	err = wf_shm_board_map(&out->board, fds[0]);
-	if (!err)
+	if (!err && !(out->remote_flags & WF_SHM_WELCOME_NO_TABLE))
 		err = wf_shm_regs_take(&out->regs, &fds[1]);
 	return -err;
 }
@@ -454,9 +457,10 @@ void wf_shm_conn_tend(struct wf_shm_ep *ep, uint64_t now)
 {
 	struct wf_list *pos, *tmp;
 
-	if (!ep->connecting)
+	if (!ep->connecting || now < ep->tend_at)
 		return;
 	wf_list_for_each (pos, tmp, &ep->all_outs) {
 		tend(wf_container_of(pos, struct wf_shm_out, link), now);
 	}
+	ep->tend_at = wf_shm_conn_next(ep);
 }

@@ -68,6 +68,9 @@ struct wf_shm_note {
  * that writes or reads by itself must send a NOTE (ring_defs.h). */
 #define WF_SHM_WELCOME_WRITES 0x1u
 #define WF_SHM_WELCOME_READS 0x2u
+/* The receiver was opened without remote access to its memory: the table of its
+ * registrations does not come, and initiators take each key for an unknown one. */
+#define WF_SHM_WELCOME_NO_TABLE 0x4u
 
 /* With WF_SHM_FEATURE_GUARD, probe_addr is a guard page (guard.h). Peers may
  * write to it from the second line on: every call that writes elsewhere first
@@ -92,7 +95,8 @@ static_assert(sizeof(struct wf_shm_guard_line) == 24, "as read");
 static_assert(sizeof(struct wf_shm_guard_line) <= WF_SHM_GUARD_LINE, "fits");
 
 /* Descriptors that come with a welcome (board, registrations) and with a hello
- * (region; with an offer also board and registrations), in this order. */
+ * (region; with an offer also board and registrations), in this order; without
+ * the last one if the flags say so. */
 #define WF_SHM_WELCOME_FDS 2
 #define WF_SHM_HELLO_FDS 3
 

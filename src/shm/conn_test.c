@@ -338,6 +338,23 @@ static void test_injected_goes_with_hello(void **state)
 	expect_messages(w, 2);
 }
 
+/* Bug: a page of the data area was taken, which such a message does not use. */
+static void test_short_one_takes_a_page(void **state)
+{
+	struct world *w = *state;
+	const struct wf_shm_out *out;
+
+	assert_int_equal(inject_some(w, WF_SHM_INLINE_MAX), 0);
+	out = wf_container_of(w->a.all_outs.next, struct wf_shm_out, link);
+	if (out->region.returns_ready)
+		skip(); /* an old kernel: all of it */
+	assert_int_equal(out->region.lines_ready, 0);
+	assert_false(out->region.replies_ready);
+	look(w, &w->b, 1);
+	expect_messages(w, 1);
+	expect_open(w, out);
+}
+
 /* Of this type: progress may record others. */
 static const struct wf_trace_event *last_event(const struct wf_core *core,
 					       uint8_t type)
@@ -751,6 +768,7 @@ int main(void)
 		TEST(test_kept_descriptors_are_given_back),
 		TEST(test_injected_goes_with_hello),
 		TEST(test_injected_goes_again),
+		TEST(test_short_one_takes_a_page),
 		TEST(test_injected_is_traced),
 		TEST(test_injected_without_hello),
 		TEST(test_welcome_that_cannot_be_sent),

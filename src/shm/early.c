@@ -28,6 +28,7 @@ static void write_first(struct wf_shm_out *out)
 {
 	struct wf_shm_tx *tx;
 	uint32_t lines;
+	bool inlined;
 	int err;
 
 	if (wf_base_list_empty(&out->pending))
@@ -35,13 +36,13 @@ static void write_first(struct wf_shm_out *out)
 	tx = wf_container_of(out->pending.next, struct wf_shm_tx, link);
 	if (!may_go_early(tx))
 		return;
-	lines = wf_shm_put_lines(tx->req->len);
+	inlined = tx->req->len <= WF_SHM_INLINE_MAX;
+	lines = inlined ? 0 : wf_shm_put_lines(tx->req->len);
 	if (wf_shm_region_grow_lines(&out->region, lines))
 		return;
 	out->slots_free = 1;
 	out->lines_free = lines;
-	tx->proto = tx->req->len <= WF_SHM_INLINE_MAX ? &wf_shm_proto_inline :
-							&wf_shm_proto_eager;
+	tx->proto = inlined ? &wf_shm_proto_inline : &wf_shm_proto_eager;
 	err = tx->proto->push(out, tx);
 	tx->proto = NULL; /* chosen anew if it has to wait for the answer */
 	out->slots_free = 0;

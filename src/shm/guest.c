@@ -95,7 +95,8 @@ static int accept_in(const struct wf_shm_ep *ep, const struct wf_shm_in *in)
 	welcome.number = in->number;
 	welcome.declines = !in->offer;
 	return wf_base_fds_send(in->sock.fd, &welcome, sizeof(welcome), fds,
-				WF_SHM_WELCOME_FDS);
+				ep->host->is_target ? WF_SHM_WELCOME_FDS :
+						      WF_SHM_WELCOME_FDS - 1);
 }
 
 /* The address under which we know the peer. We believe a process of our own
@@ -106,14 +107,14 @@ static int accept_in(const struct wf_shm_ep *ep, const struct wf_shm_in *in)
  * otherwise the peer has no address. 0, or the positive errno to answer. */
 static int find_addr(const struct wf_shm_ep *ep,
 		     const struct wf_shm_hello *hello, const struct ucred *cred,
-		     struct wf_addr *addr)
+		     bool ours, struct wf_addr *addr)
 {
 	uid_t owner;
 	int err;
 
 	if (wf_base_addr_set(addr, hello->addr, sizeof(hello->addr)))
 		return EPROTO;
-	if (wf_shm_user_is_ours(cred->uid))
+	if (ours)
 		return 0;
 	err = wf_shm_name_owner(&ep->attr.home, addr, &owner);
 	if (!err && owner == cred->uid && wf_base_users_is_known(owner))
@@ -139,16 +140,15 @@ static int map_rings(struct wf_shm_region pair[2],
 /* Opens a channel for a hello. 0, or the positive errno to answer. */
 static int admit(struct wf_shm_ep *ep, struct guest *guest,
 		 const struct wf_shm_hello *hello, int *fds,
-		 const struct ucred *cred)
+		 const struct ucred *cred, bool ours)
 {
 	struct wf_shm_region pair[2] = { 0 };
-	bool ours = wf_shm_user_is_ours(cred->uid);
 	struct wf_shm_in *in;
 	struct wf_addr addr;
 	uint64_t src;
 	int err;
 
-	err = find_addr(ep, hello, cred, &addr);
+	err = find_addr(ep, hello, cred, ours, &addr);
 	if (err)
 		return err;
 	err = map_rings(pair, hello, fds[0]);
@@ -239,8 +239,8 @@ static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 	struct wf_shm_hello hello = { 0 };
 	struct ucred cred;
 	int fds[WF_SHM_HELLO_FDS], status;
+	bool cut, ours;
 	ssize_t got;
-	bool cut;
 
 	(void)events;
 	(void)now;
@@ -256,13 +256,14 @@ static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 		guest_leave(ep, guest);
 		return;
 	}
-	status = -wf_shm_user_check(ep->attr.allow_uid, guest->sock.fd, &cred);
+	status = -wf_shm_user_check(ep->attr.allow_uid, guest->sock.fd, &cred,
+				    &ours);
 	if (!status && ep->attr.refuses)
 		status = EOPNOTSUPP;
 	if (!status)
 		status = check_hello(&hello, got, fds[0], cut);
 	if (!status)
-		status = admit(ep, guest, &hello, fds, &cred);
+		status = admit(ep, guest, &hello, fds, &cred, ours);
 	if (status) {
 		wf_shm_channels_spare_fds(ep, status);
 		refuse(ep, guest->sock.fd, status);

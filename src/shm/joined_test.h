@@ -80,6 +80,7 @@ joined_host(struct wf_compq *txq, struct wf_rxq *rxq, struct wf_regs *regs)
 		.txq = txq,
 		.rxq = rxq,
 		.regs = regs,
+		.is_target = true,
 		.names = { .get = joined_get, .find = joined_find },
 	};
 }

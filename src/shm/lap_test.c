@@ -19,7 +19,7 @@
 #define START (UINT32_MAX - 5000)
 
 /* As in out.c. */
-#define SLOT_WINDOW 32
+#define SLOT_WINDOW 28
 #define SLOT_STEP 32
 #define LINE_WINDOW 128
 

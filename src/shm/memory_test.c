@@ -51,9 +51,12 @@ static size_t pages_there(const struct wf_shm_region *region)
 
 static size_t pages_taken(const struct wf_shm_region *region)
 {
-	return 1 + region->slots_ready * sizeof(*region->slots) / PAGE +
+	return (WF_SHM_SLOTS_AT + region->slots_ready * sizeof(*region->slots) +
+		PAGE - 1) /
+		       PAGE +
 	       (size_t)region->lines_ready * WF_LINE / PAGE +
-	       region->shares_ready + region->returns_ready * WF_SHM_RETURNS;
+	       region->replies_ready + region->shares_ready +
+	       region->returns_ready * WF_SHM_RETURNS;
 }
 
 /* Skipped where pages are larger, or where a ring is taken as a whole. */
@@ -92,11 +95,11 @@ static void test_small_messages(void **state)
 		joined_drive(j);
 	}
 	assert_int_equal(j->rxq.tagged.unexpected, 1000);
-	/* Two pages are what a peer costs that is kept up with. */
-	assert_int_equal(pages_there(&j->out->region), 2);
+	/* One page is what a peer costs that is kept up with. */
+	assert_int_equal(pages_there(&j->out->region), 1);
 	assert_int_equal(inject(j, &from, 200), 0);
 	joined_drive(j);
-	assert_int_equal(pages_there(&j->out->region), 3);
+	assert_int_equal(pages_there(&j->out->region), 2);
 	free(from.memory);
 	joined_close(j);
 }
@@ -129,7 +132,7 @@ static void test_bursts(void **state)
 		wf_shm_in_credit(j->in);
 	}
 	/* Beyond the windows that a sender stays in (out.c). */
-	assert_true(region->slots_ready > 32);
+	assert_true(region->slots_ready > WF_SHM_FIRST_SLOTS);
 	assert_true(region->lines_ready > 128);
 	free(from.memory);
 	joined_close(j);
@@ -153,6 +156,59 @@ static void test_large_messages(void **state)
 	joined_close(j);
 }
 
+/* A message that is acknowledged waits for the memory of the replies. */
+static void test_waits_for_replies(void **state)
+{
+	struct joined *j = open_ring(WF_SHM_WAY_SELF);
+	struct joined_buf from;
+	struct wf_tx tx;
+
+	(void)state;
+	joined_alloc(&from, 200, 1);
+	assert_int_equal(inject(j, &from, 200), 0);
+	joined_drive(j);
+	assert_int_equal(j->rxq.tagged.unexpected, 1);
+	tx = joined_tx(&from, 1);
+	tx.delivery = true;
+	fail_populates = 10000;
+	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
+	for (int i = 0; i < 10; i++)
+		joined_drive(j);
+	assert_int_equal(j->rxq.tagged.unexpected, 1);
+	assert_int_equal(pages_there(&j->out->region), 2);
+	fail_populates = 0;
+	for (int i = 0; i < 10; i++)
+		joined_drive(j);
+	assert_int_equal(j->rxq.tagged.unexpected, 2);
+	/* The slot, the record, the replies. */
+	assert_int_equal(pages_there(&j->out->region), 3);
+	free(from.memory);
+	joined_close(j);
+}
+
+/* A sender that asked for a reply and did not take that page: no signal. */
+static void test_receiver_takes_replies(void **state)
+{
+	struct joined *j = open_ring(WF_SHM_WAY_SELF);
+	struct joined_buf from;
+	struct wf_tx tx;
+
+	(void)state;
+	joined_alloc(&from, 200, 1);
+	tx = joined_tx(&from, 1);
+	tx.delivery = true;
+	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
+	fail_populates = 10000;
+	wf_shm_in_poll(j->in, 1);
+	assert_int_equal(j->rxq.tagged.unexpected, 0);
+	assert_false(j->in->broken);
+	fail_populates = 0;
+	joined_drive(j);
+	assert_int_equal(j->rxq.tagged.unexpected, 1);
+	free(from.memory);
+	joined_close(j);
+}
+
 /* A message waits for the memory of its record, and a thread that sleeps tries
  * again: the receiver has no reason to wake it. */
 static void test_waits_for_memory(void **state)
@@ -168,7 +224,7 @@ static void test_waits_for_memory(void **state)
 	for (int i = 0; i < 10; i++)
 		joined_drive(j);
 	assert_int_equal(j->rxq.tagged.unexpected, 0);
-	assert_int_equal(pages_there(&j->out->region), 2);
+	assert_int_equal(pages_there(&j->out->region), 1);
 	assert_true(wf_shm_doze_begin(&j->from));
 	now = wf_base_clock_ns();
 	assert_false(wf_shm_doze_has_work(&j->from, &deadline));
@@ -202,7 +258,7 @@ static void test_burst_without_memory(void **state)
 	for (int i = 0; i < 100; i++)
 		joined_drive(j);
 	assert_int_equal(j->rxq.tagged.unexpected, 200);
-	assert_int_equal(pages_there(&j->out->region), 2);
+	assert_int_equal(pages_there(&j->out->region), 1);
 	fail_populates = 0;
 	free(from.memory);
 	joined_close(j);
@@ -289,6 +345,8 @@ int main(void)
 		cmocka_unit_test(test_small_messages),
 		cmocka_unit_test(test_bursts),
 		cmocka_unit_test(test_large_messages),
+		cmocka_unit_test(test_waits_for_replies),
+		cmocka_unit_test(test_receiver_takes_replies),
 		cmocka_unit_test(test_waits_for_memory),
 		cmocka_unit_test(test_burst_without_memory),
 	};

@@ -315,7 +315,7 @@ void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
 		.reads = LIFE_AFTER,
 	};
 	/* The number alone proves nothing: every peer knows it. */
-	if (pid == wf_os_getpid() && process == own.process) {
+	if (process == own.process && pid == wf_os_getpid()) {
 		mover->way = WF_SHM_WAY_SELF;
 		return;
 	}

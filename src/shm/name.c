@@ -138,6 +138,7 @@ static int is_met(const struct wf_shm_home *home, const char *allow,
 {
 	struct ucred cred;
 	int fd, err;
+	bool ours;
 
 	if (!home->folder)
 		return 0;
@@ -146,7 +147,7 @@ static int is_met(const struct wf_shm_home *home, const char *allow,
 		return 1; /* its backlog is full: it is there */
 	if (fd < 0)
 		return is_final(fd) ? 0 : fd;
-	err = wf_shm_user_check(allow, fd, &cred);
+	err = wf_shm_user_check(allow, fd, &cred, &ours);
 	wf_os_close(fd);
 	return !err;
 }

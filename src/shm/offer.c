@@ -85,7 +85,8 @@ unsigned int wf_shm_offer_describe(const struct wf_shm_out *out,
 	hello->number = offer->number;
 	hello->flags = wf_shm_conn_flags(ep);
 	fds[count++] = ep->board.memfd;
-	fds[count++] = ep->regs->memfd;
+	if (ep->host->is_target)
+		fds[count++] = ep->regs->memfd;
 	return count;
 }
 
@@ -225,9 +226,11 @@ bool wf_shm_offer_keep(struct wf_shm_in *in, const struct wf_shm_hello *hello,
 	offer->bell = hello->bell;
 	offer->number = hello->number;
 	offer->flags = hello->flags;
+	offer->regs.memfd = -1;
 	if (wf_shm_board_map(&offer->board, fds[1]))
 		goto err_free;
-	if (wf_shm_regs_take(&offer->regs, &fds[2]))
+	if (!(offer->flags & WF_SHM_WELCOME_NO_TABLE) &&
+	    wf_shm_regs_take(&offer->regs, &fds[2]))
 		goto err_board;
 	in->offer = offer;
 	return true;
@@ -282,7 +285,7 @@ static struct wf_shm_in *find_offer(const struct wf_shm_out *out)
 	return NULL;
 }
 
-/* Takes the first pages of the ring. The peer is told if that fails: as long as
+/* Takes the first page of the ring. The peer is told if that fails: as long as
  * its offer stands, our two channels do not share a socket (link.c). */
 static bool begin(struct wf_shm_in *in)
 {

@@ -11,7 +11,7 @@
  * number for the second channel, and names both in its hello. The peer (B) keeps
  * the offer with the channel from A, if it knows A's address and has no channel
  * to it; otherwise its welcome says that it declines. B uses the offer when it
- * first sends to A: it takes the first pages of the ring, writes the header and
+ * first sends to A: it takes the first page of the ring, writes the header and
  * the message, and sets the bell. The two channels are twins from then on
  * (link.h). A opens its end of the second channel when the bell is set, and
  * not before, because its memory is not taken before.

@@ -92,6 +92,37 @@ static void progress(struct world *w, int i)
 	wf_core_progress(&w->s[i].core);
 }
 
+/* An endpoint without remote access passes no table with its welcome, ... */
+static void test_welcome_without_table(void **state)
+{
+	struct world *w = *state;
+
+	w->s[1].ep.host->is_target = false;
+	send_one(w, 0);
+	settle(w);
+	assert_int_equal(out_of(w, 0)->state, WF_SHM_OUT_OPEN);
+	assert_true(out_of(w, 0)->remote_flags & WF_SHM_WELCOME_NO_TABLE);
+	assert_int_equal(out_of(w, 0)->regs.memfd, -1);
+	assert_null(out_of(w, 0)->regs.view.entries);
+}
+
+/* ... nor with its hello. */
+static void test_answers_without_table(void **state)
+{
+	struct world *w = *state;
+
+	w->s[0].ep.host->is_target = false;
+	send_one(w, 0);
+	settle(w);
+	send_one(w, 1);
+	check_offered(w, 1);
+	assert_true(out_of(w, 1)->remote_flags & WF_SHM_WELCOME_NO_TABLE);
+	assert_int_equal(out_of(w, 1)->regs.memfd, -1);
+	assert_true(out_of(w, 0)->regs.memfd >= 0);
+	progress(w, 0);
+	assert_int_equal(w->s[0].rxq.tagged.unexpected, 1);
+}
+
 /* The first message goes at once, without a look of the receiver at its
  * sockets. */
 static void test_answers_without_connecting(void **state)
@@ -515,6 +546,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_answers_without_connecting),
+		TEST(test_welcome_without_table),
+		TEST(test_answers_without_table),
 		TEST(test_accepts_before_connecting),
 		TEST(test_declined),
 		cmocka_unit_test_setup(test_offerer_leaves, heal),

@@ -29,10 +29,10 @@
 #include "shm/window.h"
 #include "shm/word.h"
 
-/* A lap of slots is 4 KiB long and a lap of lines 8 KiB where the receiver keeps
- * up: both directions stay in a first-level cache of 32 KiB. Measured on a Zen 4
- * (docs/shm.md). */
-#define SLOT_WINDOW 32
+/* A lap of slots stays in the first page and a lap of lines is 8 KiB long where
+ * the receiver keeps up: both directions stay in a first-level cache of 32 KiB.
+ * Measured on a Zen 4 (docs/shm.md). */
+#define SLOT_WINDOW WF_SHM_FIRST_SLOTS
 #define LINE_WINDOW 128
 
 /* Looks for room before an injected message is copied. A receiver that polls
@@ -74,6 +74,7 @@ struct wf_shm_out *wf_shm_out_open(struct wf_shm_ep *ep, uint64_t dst,
 	wf_base_list_init(&out->waiting_link);
 	wf_base_list_add_tail(&ep->all_outs, &out->link);
 	ep->connecting++;
+	ep->tend_at = 0;
 	return out;
 }
 
@@ -252,18 +253,14 @@ static bool have_lines(struct wf_shm_out *out, uint32_t count)
 
 bool wf_shm_out_has_shares(struct wf_shm_out *out)
 {
-	struct wf_shm_region *region = &out->region;
-
-	return region->shares_ready ||
-	       !is_short(out, wf_shm_region_grow_shares(region));
+	return out->region.shares_ready ||
+	       !is_short(out, wf_shm_region_grow_shares(&out->region));
 }
 
 bool wf_shm_out_has_returns(struct wf_shm_out *out)
 {
-	struct wf_shm_region *region = &out->region;
-
-	return region->returns_ready ||
-	       !is_short(out, wf_shm_region_grow_returns(region));
+	return out->region.returns_ready ||
+	       !is_short(out, wf_shm_region_grow_returns(&out->region));
 }
 
 /* The receiver has read nothing of this lap, so the lap goes on beyond the
@@ -375,8 +372,12 @@ bool wf_shm_out_has_room(struct wf_shm_out *out, size_t len)
 bool wf_shm_out_wait(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
 	struct wf_host *host = out->ep->host;
-	int64_t number = wf_base_table_add(&out->waiting, tx);
+	int64_t number;
 
+	if (!out->region.replies_ready &&
+	    is_short(out, wf_shm_region_grow_replies(&out->region)))
+		return false;
+	number = wf_base_table_add(&out->waiting, tx);
 	if (number < 0)
 		return false;
 	tx->op = (uint32_t)number | out->waiting_turn++ * WF_TABLE_MAX;

@@ -10,8 +10,8 @@
 
 #define SLOTS_LOG2 9
 #define LINES_LOG2 10
-#define WINDOW 32	/* slots of a lap, see out.c ... */
-#define LINE_WINDOW 128 /* ... and lines */
+#define WINDOW WF_SHM_FIRST_SLOTS /* slots of a lap, see out.c ... */
+#define LINE_WINDOW 128		  /* ... and lines */
 
 /* Idle polls until a receiver has returned all credit. */
 #define IDLE (2 * WF_HOST_POLLS_PER_CLOCK)

@@ -36,16 +36,17 @@ static struct wf_shm_region lay_out(void *memory, unsigned int slots_log2,
 		.base = base,
 		.bytes = wf_shm_region_bytes(slots_log2, lines_log2),
 		.header = (void *)base,
-		.replies = (void *)(base + WF_SHM_REPLIES_AT),
+		.replies = (void *)(base +
+				    wf_shm_replies_at(slots_log2, lines_log2)),
 		.shares = (void *)(base +
 				   wf_shm_shares_at(slots_log2, lines_log2)),
 		.returns = base + wf_shm_returns_at(slots_log2, lines_log2),
 		.slots = (void *)(base + WF_SHM_SLOTS_AT),
+		.data = base + wf_shm_data_at(slots_log2),
 		.slot_count = 1u << slots_log2,
 		.line_count = 1u << lines_log2,
 	};
 
-	region.data = (uint8_t *)(region.slots + region.slot_count);
 	return region;
 }
 
@@ -125,13 +126,25 @@ int wf_shm_region_grow_lines(struct wf_shm_region *region, uint32_t count)
 		    region->line_count, &region->lines_ready);
 }
 
-int wf_shm_region_grow_shares(struct wf_shm_region *region)
+/* A part that has one page. */
+static int grow_page(struct wf_shm_region *region, const void *part,
+		     bool *ready)
 {
-	size_t at = offset_of(region, region->shares);
+	size_t at = offset_of(region, part);
 	int err = populate(region, at, at + WF_SHM_PAGE);
 
-	region->shares_ready = !err;
+	*ready = !err;
 	return err;
+}
+
+int wf_shm_region_grow_replies(struct wf_shm_region *region)
+{
+	return grow_page(region, region->replies, &region->replies_ready);
+}
+
+int wf_shm_region_grow_shares(struct wf_shm_region *region)
+{
+	return grow_page(region, region->shares, &region->shares_ready);
 }
 
 int wf_shm_region_grow_returns(struct wf_shm_region *region)
@@ -162,6 +175,7 @@ static int take_all(struct wf_shm_region *region, int memfd)
 		return err;
 	region->slots_ready = region->slot_count;
 	region->lines_ready = region->line_count;
+	region->replies_ready = true;
 	region->shares_ready = true;
 	region->returns_ready = true;
 	return 0;
@@ -248,8 +262,7 @@ int wf_shm_region_begin(struct wf_shm_region *region)
 
 int wf_shm_region_accept(struct wf_shm_region *region)
 {
-	/* One call instead of a fault for each page, and an error instead of a
-	 * signal where the sender did not take them. */
+	/* An error instead of a signal where the sender did not take it. */
 	int err = populate(region, 0, WF_SHM_SLOTS_AT + WF_SHM_SLOT_SIZE);
 
 	if (err && err != -EINVAL)

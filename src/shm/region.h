@@ -6,8 +6,8 @@
  *
  * The sender takes pages as it needs them, and always before anybody touches
  * them, so that running out of memory is an error and not a signal. It takes
- * two pages at first, which suffice for a peer that sends few small messages,
- * and more when messages are longer or wait (wf_shm_region_grow_*).
+ * one page at first, which suffices for a peer that sends few small messages, and
+ * more when messages are longer or wait (wf_shm_region_grow_*).
  */
 #ifndef WF_SHM_REGION_H
 #define WF_SHM_REGION_H
@@ -30,6 +30,7 @@ struct wf_shm_region {
 	/* The sender's: how many of them have memory, and which parts. */
 	uint32_t slots_ready;
 	uint32_t lines_ready;
+	bool replies_ready;
 	bool shares_ready;
 	bool returns_ready;
 };
@@ -53,17 +54,18 @@ int wf_shm_region_create_pair(struct wf_shm_region pair[2],
 int wf_shm_region_map_pair(struct wf_shm_region pair[2], int memfd,
 			   unsigned int slots_log2, unsigned int lines_log2);
 
-/* The second region of a pair: its sender takes the first pages and writes the
+/* The second region of a pair: its sender takes the first page and writes the
  * header; its receiver checks that. 0 or -errno; -ENOENT: there is no header
  * yet. */
 int wf_shm_region_begin(struct wf_shm_region *region);
 int wf_shm_region_accept(struct wf_shm_region *region);
 
 /* Takes memory for the first @count slots or lines, rounded up to pages, and for
- * all shares or returns. The sender's, when the _ready word says less. 0, or
+ * all replies, shares or returns. The sender's, when the _ready word says less. 0, or
  * -ENOMEM. */
 int wf_shm_region_grow_slots(struct wf_shm_region *region, uint32_t count);
 int wf_shm_region_grow_lines(struct wf_shm_region *region, uint32_t count);
+int wf_shm_region_grow_replies(struct wf_shm_region *region);
 int wf_shm_region_grow_shares(struct wf_shm_region *region);
 int wf_shm_region_grow_returns(struct wf_shm_region *region);
 

@@ -45,8 +45,10 @@ static void test_both_see_the_same(void **state)
 	assert_int_equal(b.slots[31].tag, 3);
 	assert_int_equal(b.shares[WF_SHM_SHARES - 1].len, 4);
 	assert_int_equal(a.replies[WF_SHM_REPLIES - 1].len, 5);
-	assert_true((uint8_t *)(a.slots + 32) == a.data);
-	assert_true(a.data + 512 * WF_LINE <= (uint8_t *)a.shares);
+	assert_true((uint8_t *)(a.slots + 32) <= a.data);
+	assert_true(a.data + 512 * WF_LINE <= (uint8_t *)a.replies);
+	assert_true((uint8_t *)(a.replies + WF_SHM_REPLIES) <=
+		    (uint8_t *)a.shares);
 	assert_true((uint8_t *)(a.shares + WF_SHM_SHARES) == a.returns);
 	assert_true(a.returns + WF_SHM_RETURNS * WF_SHM_RETURN_MAX ==
 		    (uint8_t *)a.base + a.bytes);
@@ -103,23 +105,26 @@ static void test_allocates_used_pages(void **state)
 	assert_int_equal(wf_shm_region_map(&b, memfd, 8, 10), 0);
 	if (a.returns_ready)
 		skip(); /* an old kernel: all of it */
-	assert_int_equal(taken(memfd), 2 * page);
-	assert_int_equal(a.slots_ready, 32);
+	assert_int_equal(taken(memfd), page);
+	assert_int_equal(a.slots_ready, WF_SHM_FIRST_SLOTS);
 	assert_int_equal(a.lines_ready, 0);
-	a.slots[31].tag = 1;
-	a.replies[WF_SHM_REPLIES - 1].len = 1;
-	assert_int_equal(b.slots[31].tag, 1);
-	assert_int_equal(taken(memfd), 2 * page);
+	a.slots[WF_SHM_FIRST_SLOTS - 1].tag = 1;
+	assert_int_equal(b.slots[WF_SHM_FIRST_SLOTS - 1].tag, 1);
+	assert_int_equal(taken(memfd), page);
 	assert_int_equal(wf_shm_region_grow_lines(&a, 1), 0);
 	assert_int_equal(a.lines_ready, 64);
-	assert_int_equal(taken(memfd), 3 * page);
+	assert_int_equal(taken(memfd), 2 * page);
 	assert_int_equal(wf_shm_region_grow_lines(&a, 65), 0);
 	assert_int_equal(a.lines_ready, 128);
 	assert_int_equal(wf_shm_region_grow_lines(&a, 1), 0);
+	assert_int_equal(taken(memfd), 3 * page);
+	assert_int_equal(wf_shm_region_grow_slots(&a, WF_SHM_FIRST_SLOTS + 1),
+			 0);
+	assert_int_equal(a.slots_ready, WF_SHM_FIRST_SLOTS + 32);
 	assert_int_equal(taken(memfd), 4 * page);
-	assert_int_equal(wf_shm_region_grow_slots(&a, 33), 0);
-	assert_int_equal(a.slots_ready, 64);
+	assert_int_equal(wf_shm_region_grow_replies(&a), 0);
 	assert_int_equal(taken(memfd), 5 * page);
+	a.replies[WF_SHM_REPLIES - 1].len = 1;
 	assert_int_equal(wf_shm_region_grow_shares(&a), 0);
 	assert_int_equal(taken(memfd), 6 * page);
 	assert_int_equal(wf_shm_region_grow_returns(&a), 0);

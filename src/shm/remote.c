@@ -136,10 +136,11 @@ int wf_shm_remote_check(struct wf_shm_out *out, const struct wf_shm_tx *tx,
 {
 	const struct wf_remote *remote = tx->req->remote;
 	uint64_t access = wf_shm_remote_access(tx->req);
+	bool has_table = !(out->remote_flags & WF_SHM_WELCOME_NO_TABLE);
 
 	*count = 0;
 	*events = is_reported(out, access);
-	if (wf_unlikely(!out->regs.view.entries)) {
+	if (wf_unlikely(!out->regs.view.entries) && has_table) {
 		int err = map_regs(out);
 
 		if (err)
@@ -158,8 +159,10 @@ int wf_shm_remote_check(struct wf_shm_out *out, const struct wf_shm_tx *tx,
 		/* Nothing is touched: no key is needed. */
 		if (!want.len)
 			continue;
-		err = wf_op_reg_find_known(&out->regs.view, &out->known, &want,
-					   &target);
+		err = has_table ?
+			      wf_op_reg_find_known(&out->regs.view, &out->known,
+						   &want, &target) :
+			      -ENOENT;
 		if (err == -EAGAIN)
 			return err;
 		if (err) {

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "op/cntr.h"
+#include "shm/conn_defs.h"
 #include "shm/joined_test.h"
 #include "shm/remote.h"
 
@@ -276,6 +277,21 @@ static void test_table_cannot_be_mapped(void **state)
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(memory[i], 0);
 	assert_int_equal(j->from.open_outs, 0);
+	joined_close(j);
+}
+
+/* A target that passed no table: each key is refused, and messages go on. */
+static void test_no_table(void **state)
+{
+	struct joined *j = open_way(WF_SHM_WAY_NONE);
+
+	(void)state;
+	wf_op_reg_unmap(&j->out->regs.view);
+	j->out->remote_flags |= WF_SHM_WELCOME_NO_TABLE;
+	for (int kind = WF_TX_WRITE; kind <= WF_TX_READ; kind++)
+		assert_int_equal(status_of(j, kind, 8, 0, KEY),
+				 FI_EKEYREJECTED);
+	assert_int_equal(j->out->state, WF_SHM_OUT_OPEN);
 	joined_close(j);
 }
 
@@ -670,6 +686,7 @@ int main(void)
 		cmocka_unit_test(test_memory_comes_back),
 		cmocka_unit_test(test_table_cannot_be_mapped),
 		cmocka_unit_test(test_target_checks),
+		cmocka_unit_test(test_no_table),
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_atomics),
 		cmocka_unit_test(test_injected_segments),

@@ -23,6 +23,17 @@ void wf_shm_reply_fini(struct wf_shm_replies *replies)
 	replies->kept = NULL;
 }
 
+/* The sender has taken the page of the replies, if it is honest: an error here is
+ * better than a signal. -EINVAL: the kernel cannot tell, and the sender took all of
+ * the ring. */
+static bool has_page(struct wf_shm_region *region)
+{
+	if (wf_likely(region->replies_ready))
+		return true;
+	region->replies_ready = wf_shm_region_grow_replies(region) != -ENOMEM;
+	return region->replies_ready;
+}
+
 int wf_shm_reply_expect(struct wf_shm_replies *replies)
 {
 	/* A kept reply may occupy its place for longer than its operation
@@ -32,6 +43,8 @@ int wf_shm_reply_expect(struct wf_shm_replies *replies)
 	uint32_t room = replies->room ? replies->room : ROOM_MIN;
 	struct wf_shm_kept_reply *kept;
 
+	if (!has_page(replies->region))
+		return -ENOMEM;
 	if (need > replies->room) {
 		while (room < need)
 			room *= 2;

@@ -4,21 +4,21 @@
  * node must agree on. A channel carries messages one way, from the process
  * that made the region (the sender) to the one that maps it (the receiver).
  *
- *   page 0   header: identity, version and sizes; then one line for each group
- *            of words that one side writes and the other reads; its second
- *            half holds replies: receiver to sender, 32 bytes each
- *   page 1.. slots: two lines per message, with the payload of small ones;
- *            a message of up to 32 bytes touches only one line
- *   then     data: payload that does not fit into the slot, in lines
- *   then     shares, one page: for messages that both sides copy
- *   then     returns: where the receiver puts the result of a read or of a
- *            fetching atomic
+ *   header   identity, version and sizes; then one line for each group of words
+ *            that one side writes and the other reads
+ *   slots    two lines per message, with the payload of small ones; a message of
+ *            up to 32 bytes touches only one line. The first of them are in the
+ *            page of the header: small messages need that page and no other
+ *   data     from a page on: payload that does not fit into the slot, in lines
+ *   replies  one page: receiver to sender, 32 bytes each
+ *   shares   one page: for messages that both sides copy
+ *   returns  where the receiver puts the result of a read or of a fetching
+ *            atomic
  *
  * The sender takes memory for a part before it uses it or asks the receiver to
- * use it: for page 0 and the first page of slots at once, for the rest when it
- * is needed (region.h). The receiver touches the slot after the last one that it
- * has read, records that slots name, and shares and returns that it was asked to
- * use.
+ * use it: for the first page at once, for the rest when it is needed (region.h).
+ * The receiver touches the slot after the last one that it has read, records that
+ * slots name, and replies, shares and returns that it was asked to use.
  *
  * The memory of a slot never holds payload, so a stale or hostile payload cannot
  * look like a slot. The sender writes the word that describes a slot for every
@@ -43,7 +43,7 @@
 #include "base/cpu.h"
 
 #define WF_SHM_MAGIC 0x74666577u /* "weft" */
-#define WF_SHM_LAYOUT 5
+#define WF_SHM_LAYOUT 6
 
 /* What a side supports; a channel uses what both sides announce. */
 #define WF_SHM_FEATURE_ACK 0x1u	    /* delivery-complete acknowledgements */
@@ -270,27 +270,38 @@ static_assert(offsetof(struct wf_shm_header, bell_wanted) == 192, "and apart");
 static_assert(offsetof(struct wf_shm_header, sender_asleep) == 256, "apart");
 static_assert(sizeof(struct wf_shm_header) == 320, "five lines");
 
-#define WF_SHM_REPLIES_AT (WF_SHM_PAGE / 2)
-#define WF_SHM_SLOTS_AT WF_SHM_PAGE
+#define WF_SHM_SLOTS_AT 512
 
-static_assert(sizeof(struct wf_shm_header) <= WF_SHM_REPLIES_AT, "fits");
-static_assert(WF_SHM_REPLIES_AT +
-			      sizeof(struct wf_shm_reply) * WF_SHM_REPLIES ==
-		      WF_SHM_SLOTS_AT,
-	      "the rest of the page");
+/* Slots that the first page has. */
+#define WF_SHM_FIRST_SLOTS ((WF_SHM_PAGE - WF_SHM_SLOTS_AT) / WF_SHM_SLOT_SIZE)
+
+static_assert(sizeof(struct wf_shm_header) <= WF_SHM_SLOTS_AT, "fits");
+static_assert(WF_SHM_SLOTS_AT % WF_SHM_SLOT_SIZE == 0, "pairs of lines");
+static_assert(sizeof(struct wf_shm_reply) * WF_SHM_REPLIES <= WF_SHM_PAGE,
+	      "one page of replies");
+
+static inline size_t wf_shm_page_after(size_t at)
+{
+	return (at + WF_SHM_PAGE - 1) & ~(size_t)(WF_SHM_PAGE - 1);
+}
 
 static inline size_t wf_shm_data_at(unsigned int slots_log2)
 {
-	return WF_SHM_SLOTS_AT + ((size_t)WF_SHM_SLOT_SIZE << slots_log2);
+	return wf_shm_page_after(WF_SHM_SLOTS_AT +
+				 ((size_t)WF_SHM_SLOT_SIZE << slots_log2));
+}
+
+static inline size_t wf_shm_replies_at(unsigned int slots_log2,
+				       unsigned int lines_log2)
+{
+	return wf_shm_page_after(wf_shm_data_at(slots_log2) +
+				 ((size_t)WF_LINE << lines_log2));
 }
 
 static inline size_t wf_shm_shares_at(unsigned int slots_log2,
 				      unsigned int lines_log2)
 {
-	size_t end =
-		wf_shm_data_at(slots_log2) + ((size_t)WF_LINE << lines_log2);
-
-	return (end + WF_SHM_PAGE - 1) & ~(size_t)(WF_SHM_PAGE - 1);
+	return wf_shm_replies_at(slots_log2, lines_log2) + WF_SHM_PAGE;
 }
 
 static inline size_t wf_shm_returns_at(unsigned int slots_log2,

@@ -52,17 +52,18 @@ static const char *name_of(const struct ucred *cred, char text[48])
 	return text;
 }
 
-int wf_shm_user_check(const char *allow, int fd, struct ucred *cred)
+int wf_shm_user_check(const char *allow, int fd, struct ucred *cred, bool *ours)
 {
 	socklen_t len = sizeof(*cred);
 	char text[48];
 	int err;
 
+	*ours = false;
 	err = wf_os_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, cred, &len);
 	if (err)
 		return err;
-	if (wf_base_users_have(allow, cred->uid) ||
-	    wf_shm_user_is_ours(cred->uid))
+	*ours = wf_shm_user_is_ours(cred->uid);
+	if (*ours || wf_base_users_have(allow, cred->uid))
 		return 0;
 	if (!is_news(cred->uid))
 		return -EACCES;

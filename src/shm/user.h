@@ -11,8 +11,10 @@
 
 /* Which process of which user is at the other end of the socket @fd. 0, or
  * -EACCES unless that is our user or one of @allow: NULL, "any" or numbers with
- * commas between them. A refusal is reported once for each user. */
-int wf_shm_user_check(const char *allow, int fd, struct ucred *cred);
+ * commas between them. *@ours: it is our own user. A refusal is reported once for
+ * each user. */
+int wf_shm_user_check(const char *allow, int fd, struct ucred *cred,
+		      bool *ours);
 
 /* Reports, once for each user, that a process that we allow does not allow
  * us. */

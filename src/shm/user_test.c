@@ -61,21 +61,23 @@ static void in_child(int (*child)(int fd), int fd)
 static void test_lists(void **state)
 {
 	struct ucred cred;
+	bool ours;
 	int own;
 
 	(void)state;
 	if (geteuid())
 		skip();
 	own = socket_of(0);
-	assert_int_equal(wf_shm_user_check(NULL, own, &cred), 0);
+	assert_int_equal(wf_shm_user_check(NULL, own, &cred, &ours), 0);
 	close(own);
 	own = socket_of(SOMEBODY);
-	assert_int_equal(wf_shm_user_check(NULL, own, &cred), -EACCES);
+	assert_int_equal(wf_shm_user_check(NULL, own, &cred, &ours), -EACCES);
 	assert_int_equal(cred.uid, SOMEBODY);
-	assert_int_equal(wf_shm_user_check("", own, &cred), -EACCES);
-	assert_int_equal(wf_shm_user_check("1,6100", own, &cred), -EACCES);
-	assert_int_equal(wf_shm_user_check("1,61003", own, &cred), 0);
-	assert_int_equal(wf_shm_user_check("any", own, &cred), 0);
+	assert_int_equal(wf_shm_user_check("", own, &cred, &ours), -EACCES);
+	assert_int_equal(wf_shm_user_check("1,6100", own, &cred, &ours),
+			 -EACCES);
+	assert_int_equal(wf_shm_user_check("1,61003", own, &cred, &ours), 0);
+	assert_int_equal(wf_shm_user_check("any", own, &cred, &ours), 0);
 	close(own);
 }
 
@@ -98,6 +100,7 @@ static void take_line(enum wf_log_level level, const char *func, int line,
 static void test_refusal_reported_once(void **state)
 {
 	struct ucred cred = { .uid = OTHER };
+	bool ours;
 	int fd;
 
 	(void)state;
@@ -106,7 +109,8 @@ static void test_refusal_reported_once(void **state)
 	wf_base_log_set_sink(take_line);
 	fd = socket_of(OTHER);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(wf_shm_user_check("1", fd, &cred), -EACCES);
+		assert_int_equal(wf_shm_user_check("1", fd, &cred, &ours),
+				 -EACCES);
 	assert_int_equal(told, 1);
 	assert_non_null(strstr(said, "FI_WEFT_ALLOW_UID=61004 here"));
 	assert_non_null(strstr(said, "FI_WEFT_ALLOW_UID=0 for that process"));
@@ -143,18 +147,19 @@ static int enter_namespace(void)
 static int check_overflow(int fd)
 {
 	struct ucred cred;
+	bool ours;
 	int status = enter_namespace();
 
 	if (status)
 		return status;
-	if (wf_shm_user_check(NULL, fd, &cred) != -EACCES)
+	if (wf_shm_user_check(NULL, fd, &cred, &ours) != -EACCES)
 		return 2;
 	if (cred.uid != geteuid())
 		return 3;
 	if (wf_base_users_is_known(OVERFLOW) || wf_shm_user_is_ours(OVERFLOW) ||
 	    !wf_base_users_is_known(0))
 		return 4;
-	return wf_shm_user_check("65534", fd, &cred) ? 5 : 0;
+	return wf_shm_user_check("65534", fd, &cred, &ours) ? 5 : 0;
 }
 
 /* Bug: a process that ran as the overflow user in a user namespace took every
@@ -177,12 +182,13 @@ static int check_nobody(int fd)
 	unsigned int inside, outside, count = 0;
 	FILE *file = fopen("/proc/self/uid_map", "re");
 	struct ucred cred;
+	bool ours;
 
 	if (!file || fscanf(file, "%u %u %u", &inside, &outside, &count) != 3 ||
 	    count != UINT32_MAX || setresuid(OVERFLOW, OVERFLOW, OVERFLOW))
 		return SKIPPED;
 	fclose(file);
-	return wf_shm_user_check(NULL, fd, &cred) ? 2 : 0;
+	return wf_shm_user_check(NULL, fd, &cred, &ours) ? 2 : 0;
 }
 
 /* Outside of namespaces that number is a user like any other. */

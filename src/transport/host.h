@@ -56,6 +56,7 @@ struct wf_host {
 	size_t tx_size;	     /* operations under way at most */
 	struct wf_names names;
 	struct wf_regs *regs;	       /* of the domain */
+	bool is_target;		       /* peers may access its memory */
 	struct wf_cntr *remote_writes; /* count accesses of peers; or NULL */
 	struct wf_cntr *remote_reads;
 };

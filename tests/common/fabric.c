@@ -140,8 +140,11 @@ static int open_cqs(struct weft_test *t, const struct weft_test_opts *o)
 
 static int open_ep(struct weft_test *t, const struct weft_test_opts *o)
 {
-	int err = fi_endpoint(t->domain, t->info, &t->ep, NULL);
+	int err;
 
+	if (o->bare_caps)
+		t->info->caps = o->caps;
+	err = fi_endpoint(t->domain, t->info, &t->ep, NULL);
 	if (err)
 		return err;
 	err = fi_ep_bind(t->ep, &t->av->fid, 0);

@@ -38,6 +38,7 @@
  * FI_CQ_FORMAT_TAGGED, the provider's sizes, 127.0.0.1 and any port. */
 struct weft_test_opts {
 	uint64_t caps;
+	bool bare_caps;	   /* no others, also no directions, in the info */
 	uint64_t tx_flags; /* op_flags of the endpoint's sides */
 	uint64_t rx_flags;
 	uint64_t tx_bind; /* flags besides FI_TRANSMIT */
