@@ -57,6 +57,7 @@ static void note_post(struct wf_tcp_dev *dev)
 	if (dev->now - dev->posted_at > PAUSE_NS)
 		dev->streak = 0;
 	dev->posted_at = dev->now;
+	dev->posts++;
 }
 
 /* In a burst, that is while others are under way and the last left just now, a
@@ -203,6 +204,10 @@ static int tcp_progress(struct wf_nic *nic)
 		return 0;
 	wf_nic_attend_called(&dev->attend);
 	wf_base_lock_take(&nic->lock);
+	/* One who posts one and looks for its end posts no burst. */
+	if (dev->posts == 1)
+		dev->streak = 0;
+	dev->posts = 0;
 	dev->attending = false;
 	dev->owned = true;
 	did = wf_tcp_pass(dev);

@@ -35,7 +35,7 @@ struct wf_tcp_tls;
 #define WF_TCP_PLACES_MOST 1024u /* messages that ask, or have a place */
 #define WF_TCP_HOT_MOST 2u
 /* A message counts for more than its bytes when it is acknowledged. */
-#define WF_TCP_ACK_PER_FRAME 8192u
+#define WF_TCP_ACK_PER_FRAME 4096u
 /* Bytes of a message in two pieces: a header of rdm, and 512 KiB. */
 #define WF_TCP_PLACED_MAX ((512u << 10) + 512u)
 
@@ -67,6 +67,7 @@ struct wf_tcp_op {
 	uint8_t pad;	/* SEND in two pieces: bytes between them */
 	bool split;	/* WF_TCP_SPLIT */
 	bool quiet;	/* nobody waits for its end */
+	bool lone;	/* WF_TCP_WAITS */
 	uint16_t src_qpn;
 	/* SEND: run.c. */
 	uint16_t run;  /* messages in it; 0: it is not a run */
@@ -300,6 +301,8 @@ struct wf_tcp_dev {
 	struct wf_nic_timers timers;
 	struct wf_list active;	/* channels with something to write */
 	struct wf_list ackers;	/* in order of ack_at */
+	bool hastens;		/* some peer waits for one: WF_TCP_WAITS */
+	uint8_t idles;		/* passes since then that read nothing */
 	struct wf_list settles; /* channels whose acked is behind known */
 	bool delivered;		/* this pass: a message for the user */
 	bool settle_now;	/* something waits for it */
@@ -341,6 +344,7 @@ struct wf_tcp_dev {
 	uint32_t shortages; /* of the process that we know of: files.c */
 	uint32_t flying;    /* ops in flight */
 	uint32_t kicks_held;
+	uint32_t posts;	 /* kicks since the owner's last pass */
 	uint32_t streak; /* kicks without a pause while others were under way */
 	uint64_t posted_at; /* time of the last kick */
 	uint64_t held_back; /* bytes that were taken since the last kick that

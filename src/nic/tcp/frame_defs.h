@@ -105,6 +105,9 @@ enum wf_tcp_kind {
  * the stream, if the head does: kernels copy twice as fast what is aligned. */
 #define WF_TCP_SPLIT 0x4u
 #define WF_TCP_SPLIT_ALIGN 64u
+/* SEND: nothing else is on its way, and somebody waits for the end of this: it is
+ * to be acknowledged soon. */
+#define WF_TCP_WAITS 0x8u
 
 struct wf_tcp_head {
 	uint8_t magic;

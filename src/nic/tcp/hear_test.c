@@ -2,8 +2,9 @@
 /*
  * Unit tests of messages that the user takes where the device has read them
  * (struct wf_nic_qp_attr: hear): each once, in one order with those that complete
- * receives, and by the owner's thread alone; and of messages whose last bytes the
- * device copies when it has written them (struct wf_nic_wr: late).
+ * receives, and by the owner's thread alone; of messages whose last bytes the
+ * device copies when it has written them (struct wf_nic_wr: late); and of what
+ * must not wait.
  */
 #include "nic/pair_test.h"
 
@@ -255,6 +256,85 @@ static void test_late_again(void **state)
 	pair_close(&p);
 }
 
+/* Passes of B until it has so many messages. */
+static void turn_b(struct pair *p, uint32_t count)
+{
+	uint64_t end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
+
+	while (ear.next < count) {
+		wf_nic_progress(p->b.nic);
+		assert_true(wf_base_clock_ns() < end);
+	}
+}
+
+/* A message that is alone on its way, and whose end somebody waits for, is
+ * acknowledged once its receiver looks for others and does not answer: before the
+ * time at which acknowledgements leave alone. Bug: two who sent to each other and
+ * waited for the end of that waited for that time. */
+static void test_hastened(void **state)
+{
+	struct wf_tcp_dev *dev;
+	struct wf_tcp_peer *peer;
+	struct pair p;
+	uint64_t acks;
+
+	(void)state;
+	open_pair(&p, false);
+	dev = wf_tcp_dev_of(p.b.nic);
+	peer = wf_tcp_peer_find(dev, wf_nic_socket(p.a.nic));
+	while (dev->hastens)
+		pair_progress(&p);
+	send_one(&p, 0, 100, false);
+	turn_b(&p, 1);
+	assert_true(dev->hastens);
+	assert_true(peer->owes);
+	peer->ack_at = UINT64_MAX;
+	acks = COUNTED(&p.b, acks_sent);
+	for (int i = 0; i < 100; i++)
+		wf_nic_progress(p.b.nic);
+	assert_int_equal(COUNTED(&p.b, acks_sent), acks + 1);
+	assert_false(peer->owes);
+	assert_int_equal(pair_wait(&p, &p.a).wr_id, 0);
+	/* Of two the second does not say so. */
+	send_one(&p, 1, 100, false);
+	turn_b(&p, 2);
+	dev->hastens = false;
+	send_one(&p, 2, 100, false);
+	turn_b(&p, 3);
+	assert_false(dev->hastens);
+	assert_int_equal(pair_wait(&p, &p.a).wr_id, 1);
+	assert_int_equal(pair_wait(&p, &p.a).wr_id, 2);
+	pair_close(&p);
+}
+
+/* Who looks for an end after each post posts no burst, and nothing of his is held
+ * back. Bug: after nine of them each waited for the next pass. */
+static void test_no_burst(void **state)
+{
+	struct wf_tcp_dev *dev;
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, false);
+	dev = wf_tcp_dev_of(p.a.nic);
+	wf_nic_progress(p.a.nic);
+	dev->streak = 100;
+	send_one(&p, 0, 100, false);
+	dev->streak = 100;
+	wf_nic_progress(p.a.nic);
+	assert_int_equal(dev->streak, 0);
+	dev->streak = 100;
+	send_one(&p, 1, 100, false);
+	send_one(&p, 2, 100, false);
+	dev->streak = 100;
+	wf_nic_progress(p.a.nic);
+	assert_int_equal(dev->streak, 100);
+	hear_all(&p, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(pair_wait(&p, &p.a).wr_id, i);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +343,8 @@ int main(void)
 		cmocka_unit_test(test_attended),
 		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_late_again),
+		cmocka_unit_test(test_hastened),
+		cmocka_unit_test(test_no_burst),
 	};
 
 	pair_device = "tcp";

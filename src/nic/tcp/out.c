@@ -312,6 +312,7 @@ static void build(const struct wf_tcp_op *op, const uint32_t ack[2],
 		.imm = req->imm,
 	};
 	if (op->kind == WF_TCP_OP_SEND) {
+		frame->head.flags |= op->lone ? WF_TCP_WAITS : 0;
 		if (wf_unlikely(op->split)) {
 			frame->head.flags |= WF_TCP_SPLIT;
 			frame->head.arg = req->sge[0].len;
@@ -787,10 +788,9 @@ bool wf_tcp_out_now(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
 
 	if (!wf_tcp_out_is_free(op->chan, wf_tcp_op_cost(op)))
 		return false;
-	b.count = 0;
-	b.frames = 0;
+	op->lone = !op->quiet && !dev->flying;
+	b.count = b.frames = b.staged = 0;
 	b.bytes = 0;
-	b.staged = 0;
 	add_op(dev, &b, op);
 	n = wf_tcp_stream_send(op->chan->conn, b.iov, b.count, b.bytes, &full);
 	wf_tcp_out_wrote(dev, op, n, full);

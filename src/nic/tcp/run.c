@@ -312,7 +312,8 @@ static bool is_whole(const uint8_t *bytes, uint32_t len,
 		return false;
 	memcpy(head, bytes, sizeof(*head));
 	return head->magic == WF_TCP_MAGIC && head->kind == WF_TCP_SEND &&
-	       !head->flags && head->len <= len - sizeof(*head);
+	       !(head->flags & ~WF_TCP_WAITS) &&
+	       head->len <= len - sizeof(*head);
 }
 
 /* What the user has not polled comes before it. */
@@ -345,6 +346,7 @@ uint32_t wf_tcp_run_hear(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			break;
 		at += (uint32_t)sizeof(head) + head.len;
 		count++;
+		dev->hastens |= head.flags & WF_TCP_WAITS;
 	}
 	if (!count)
 		return 0;

@@ -715,6 +715,7 @@ void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		return;
 	}
 	chan->taken++;
+	dev->hastens |= conn->frame.head.flags & WF_TCP_WAITS;
 	wf_tcp_out_owe(dev, chan->peer, conn->frame.head.len);
 }
 
