@@ -333,6 +333,14 @@ struct wf_nic_qp_attr {
 	/* udp: writes with immediate data take no receive; their completions
 	 * carry WF_NIC_WC_UNSOLICITED and no wr_id. */
 	bool unsolicited;
+	/* tcp: a whole message of the peer with handle @ah, to be taken where
+	 * it lies, without a receive. False: it completes a receive. Called in
+	 * wf_nic_progress() alone, with the NIC's lock held, while the user has
+	 * polled all completions; it calls nothing of the NIC. NULL: all
+	 * messages complete receives. */
+	bool (*hear)(void *arg, uint16_t ah, const uint8_t *bytes,
+		     uint32_t len);
+	void *hear_arg;
 };
 
 /* -EINVAL: sizes, no completion queue; -ENOSPC: max_qp. */
@@ -382,6 +390,11 @@ struct wf_nic_wr {
 	uint16_t ah;
 	uint16_t qpn; /* efa: both are part of the address, and not used */
 	uint32_t flags;
+	/* Of wf_nic_post_run(): the last bytes of the message are still here.
+	 * The device copies them to where they belong when it has written the
+	 * message, so that it need not wait for that. */
+	const void *late;
+	uint32_t late_len;
 };
 
 /* A message of up to max_msg bytes in 0 to 2 pieces, which belong to the device
@@ -402,7 +415,8 @@ int wf_nic_post_inline(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
  * write behind the messages that he has announced.
  *
  * Begins a run with one message; @sge has its head, too. *@id is the run's.
- * -ENOMEM: it is to be posted as a message of its own. */
+ * 1: it has left, and nothing can be added. -ENOMEM: it is to be posted as a
+ * message of its own. */
 int wf_nic_post_run(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 		    const struct wf_nic_sge *sge, uint32_t *id);
 /* Another message of @len bytes, with its head, is behind the others. @wr is that

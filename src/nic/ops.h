@@ -125,8 +125,9 @@ struct wf_nic_ops {
 
 	/* Where caps.takes_sends: no lock. A message as wf_nic_post_send() has
 	 * it, behind all that is in the ring. Without WF_NIC_WR_MORE it
-	 * leaves, as if a doorbell had been written. -ENOMEM: it is to go
-	 * by the ring; errors of the request come as completions. */
+	 * leaves, as if a doorbell had been written. 1: nothing can be added
+	 * to it. -ENOMEM: it is to go by the ring; errors of the request come
+	 * as completions. */
 	int (*send)(struct wf_nic *nic, struct wf_nic_qp *qp, uint16_t req_id,
 		    const struct wf_nic_wr *wr, const struct wf_nic_sge *sge,
 		    int count);
@@ -216,7 +217,10 @@ struct wf_nic_qp {
 	bool flushed;
 	bool no_strangers; /* under the NIC's lock */
 	bool unsolicited;
-	bool unkicked;	  /* sends with MORE, of caps.takes_sends */
+	bool unkicked; /* sends with MORE, of caps.takes_sends */
+	bool (*hear)(void *arg, uint16_t ah, const uint8_t *bytes,
+		     uint32_t len);
+	void *hear_arg;
 	uint32_t watched; /* of an exported one: the last doorbell */
 	/* The user's side. */
 	struct wf_queue_sub sq;

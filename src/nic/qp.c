@@ -152,6 +152,8 @@ int wf_nic_qp_create(struct wf_nic *nic, const struct wf_nic_qp_attr *attr,
 	qp->qkey = attr->qkey;
 	qp->rnr_retry = attr->rnr_retry;
 	qp->unsolicited = attr->unsolicited;
+	qp->hear = attr->hear;
+	qp->hear_arg = attr->hear_arg;
 	ret = queues_init(qp, sq, rq);
 	if (ret)
 		goto err;
@@ -350,7 +352,7 @@ static int post(struct wf_nic_qp *qp, const struct wf_nic_tx_wqe *wqe,
 	return ret;
 }
 
-/* Without a descriptor. -ENOMEM: it is to go by the ring. */
+/* Without a descriptor. 1: it has left. -ENOMEM: it is to go by the ring. */
 static int hand_over(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 		     const struct wf_nic_sge *sge, int count, uint32_t *id)
 {
@@ -363,7 +365,7 @@ static int hand_over(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 	if (wf_unlikely(ret))
 		return ret;
 	ret = qp->nic->ops->send(qp->nic, qp, (uint16_t)*id, wr, sge, count);
-	if (wf_unlikely(ret))
+	if (wf_unlikely(ret < 0))
 		wf_queue_ids_put(&qp->sq_ids, *id);
 	else if (wr->flags & WF_NIC_WR_MORE)
 		qp->unkicked = true;
@@ -382,7 +384,7 @@ int wf_nic_post_send(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 	if (qp->nic->caps.takes_sends) {
 		ret = hand_over(qp, wr, sge, count, &id);
 		if (wf_likely(ret != -ENOMEM))
-			return ret;
+			return ret > 0 ? 0 : ret;
 		/* The ring has a place for it. */
 	}
 	ret = stage(qp, &wqe, wr, WF_NIC_OP_SEND, (uint16_t)count);

@@ -193,6 +193,8 @@ static int make_queues(struct wf_rdm_ep *ep)
 		.rq_entries = ep->buf_count,
 		.qkey = WF_RDM_QKEY,
 		.rnr_retry = WF_NIC_RNR_FOREVER,
+		.hear = wf_rdm_in_hear,
+		.hear_arg = ep,
 	};
 	int err = wf_nic_mr_reg(ep->nic, NULL, SIZE_MAX, WF_NIC_LOCAL_WRITE,
 				&ep->own);

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 
 #include "os/memory.h"
@@ -440,6 +441,83 @@ void wf_rdm_in_received(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 		return;
 	}
 	give(ep, buf);
+}
+
+/* A message in one packet, and what its header says. */
+struct heard {
+	bool tagged;
+	uint32_t msg_id;
+	uint32_t connid;
+	struct wf_envelope env;
+	const uint8_t *data;
+};
+
+/* False: it is another packet. */
+static bool read_other(const uint8_t *bytes, uint32_t len, struct heard *m)
+{
+	struct wf_wire_packet packet;
+
+	if (!len ||
+	    (bytes[0] != WF_WIRE_EAGER_TAGRTM &&
+	     bytes[0] != WF_WIRE_EAGER_MSGRTM) ||
+	    wf_wire_packet_decode(&packet, bytes, len) ||
+	    (packet.flags & (WF_WIRE_CONNID | WF_WIRE_NACKED)) !=
+		    WF_WIRE_CONNID)
+		return false;
+	m->tagged = packet.type == WF_WIRE_EAGER_TAGRTM;
+	m->msg_id = packet.msg_id;
+	m->connid = packet.connid;
+	m->env.tag = packet.tag;
+	m->env.data = packet.cq_data;
+	m->env.flags = packet.flags & WF_WIRE_CQ_DATA ? FI_REMOTE_CQ_DATA : 0;
+	m->env.len = packet.data_len;
+	m->data = packet.data;
+	return true;
+}
+
+static inline bool read_message(const uint8_t *bytes, uint32_t len,
+				struct heard *m)
+{
+	if (wf_unlikely(!wf_wire_packet_get_eager(bytes, len, &m->msg_id,
+						  &m->env.tag, &m->connid)))
+		return read_other(bytes, len, m);
+	m->tagged = true;
+	m->env.data = 0;
+	m->env.flags = 0;
+	m->env.len = len - WF_WIRE_EAGER_HEADER;
+	m->data = bytes + WF_WIRE_EAGER_HEADER;
+	return true;
+}
+
+/* Whether it is the next message of its sender, which is in its ordinary state. */
+static bool is_next(const struct wf_rdm_peer *peer, const struct heard *m)
+{
+	return m->connid == peer->life.theirs && !peer->life.over &&
+	       m->msg_id == peer->order.expected && !peer->order.held &&
+	       peer->sent_handshake && !peer->gone && !peer->mute &&
+	       !peer->leaving;
+}
+
+/* Others go by a receive: wf_rdm_in_received(). */
+bool wf_rdm_in_hear(void *arg, uint16_t ah, const uint8_t *bytes, uint32_t len)
+{
+	struct wf_rdm_ep *ep = arg;
+	struct wf_rdm_peer *peer = ah < ep->ah_count ? ep->by_ah[ah] : NULL;
+	struct heard m;
+
+	if (!peer || !read_message(bytes, len, &m) || !is_next(peer, &m) ||
+	    wf_unlikely(ep->closing || ep->connid || ep->host->trace) ||
+	    !wf_base_list_empty(&ep->stalled) ||
+	    !wf_op_compq_room(ep->rxq->compq))
+		return false;
+	m.env.src = peer->name;
+	if (!wf_rdm_eager_deliver(ep->rxq, m.tagged, &m.env, m.data))
+		return false;
+	peer->used = ep->now;
+	wf_rdm_order_advance(&peer->order);
+	wf_rdm_stat_add(ep, WF_RDM_STAT_received, 1);
+	wf_rdm_stat_add(ep, WF_RDM_STAT_received_bytes, m.env.len);
+	return true;
 }
 
 void wf_rdm_in_retry(struct wf_rdm_ep *ep)

@@ -164,18 +164,22 @@ static struct wf_nic_wr run_wr(const struct wf_rdm_pkt *pkt, bool more)
 	};
 }
 
-int wf_rdm_pkt_post_run(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, bool more,
-			uint32_t *id)
+int wf_rdm_pkt_post_run(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
+			const struct iovec *late, bool more, uint32_t *id)
 {
-	const struct wf_nic_wr wr = run_wr(pkt, more);
+	struct wf_nic_wr wr = run_wr(pkt, more);
 	const struct wf_nic_sge sge = { wf_rdm_run_bytes(pkt), pkt->len,
 					ep->own.lkey };
-	int err = wf_nic_post_run(ep->qp, &wr, &sge, id);
+	int ret;
 
-	if (err)
-		return err;
-	(void)request(ep, pkt, wr.flags);
-	return 0;
+	if (late) {
+		wr.late = late->iov_base;
+		wr.late_len = (uint32_t)late->iov_len;
+	}
+	ret = wf_nic_post_run(ep->qp, &wr, &sge, id);
+	if (ret >= 0)
+		(void)request(ep, pkt, wr.flags);
+	return ret;
 }
 
 bool wf_rdm_pkt_extend(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, bool more,

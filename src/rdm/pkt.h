@@ -68,9 +68,11 @@ void wf_rdm_pkt_post_read(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
 			  const struct wf_nic_remote *from,
 			  const struct wf_nic_sge *to);
 
-/* A run with one message, of pkt->len bytes with its head. -ENOMEM: not now. */
-int wf_rdm_pkt_post_run(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, bool more,
-			uint32_t *id);
+/* A run with one message, of pkt->len bytes with its head. @late: its payload is
+ * there, and the device copies it; NULL: it is in the packet. 1: it has left, and
+ * nothing can be added. -ENOMEM: not now. */
+int wf_rdm_pkt_post_run(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
+			const struct iovec *late, bool more, uint32_t *id);
 /* Another message of @len bytes. False: the run has left. */
 bool wf_rdm_pkt_extend(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, bool more,
 		       uint32_t id, uint32_t len);

@@ -79,12 +79,28 @@ static int construct_tx_packets(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 }
 
 /* With a receive and no receipt to give there is nothing to remember. */
-static bool deliver(struct wf_rdm_peer *peer,
-		    const struct wf_wire_packet *packet, unsigned int kind)
+bool wf_rdm_eager_deliver(struct wf_rxq *rxq, bool tagged,
+			  const struct wf_envelope *env, const void *data)
 {
-	struct wf_rxq *rxq = peer->ep->rxq;
-	struct wf_rx *rx;
+	struct wf_rx *rx =
+		wf_match_rxq_take(rxq, tagged, env->tag, env->src, env->len);
 	size_t len;
+
+	if (!rx)
+		return false;
+	len = env->len < rx->len ? env->len : rx->len;
+	if (wf_likely(rx->iov_count == 1 && len))
+		memcpy(rx->iov[0].iov_base, data, len);
+	else
+		wf_op_iov_scatter(rx->iov, rx->iov_count, 0, data, len);
+	wf_match_rxq_done(rxq, rx, env);
+	return true;
+}
+
+static int receive(struct wf_rdm_peer *peer,
+		   const struct wf_wire_packet *packet)
+{
+	unsigned int kind = wf_wire_packet_kind(packet->type);
 	const struct wf_envelope env = {
 		.tag = packet->tag,
 		.data = packet->cq_data,
@@ -93,27 +109,11 @@ static bool deliver(struct wf_rdm_peer *peer,
 			packet->flags & WF_WIRE_CQ_DATA ? FI_REMOTE_CQ_DATA : 0,
 		.len = packet->data_len,
 	};
-
-	rx = wf_match_rxq_take(rxq, kind & WF_WIRE_KIND_TAGGED, env.tag,
-			       env.src, env.len);
-	if (!rx)
-		return false;
-	len = env.len < rx->len ? env.len : rx->len;
-	if (wf_likely(rx->iov_count == 1 && len))
-		memcpy(rx->iov[0].iov_base, packet->data, len);
-	else
-		wf_op_iov_scatter(rx->iov, rx->iov_count, 0, packet->data, len);
-	wf_match_rxq_done(rxq, rx, &env);
-	return true;
-}
-
-static int receive(struct wf_rdm_peer *peer,
-		   const struct wf_wire_packet *packet)
-{
-	unsigned int kind = wf_wire_packet_kind(packet->type);
 	struct wf_rdm_rx *rx;
 
-	if (!(kind & WF_WIRE_KIND_DC) && deliver(peer, packet, kind))
+	if (!(kind & WF_WIRE_KIND_DC) &&
+	    wf_rdm_eager_deliver(peer->ep->rxq, kind & WF_WIRE_KIND_TAGGED,
+				 &env, packet->data))
 		return 0;
 	rx = wf_rdm_rx_message(peer, &wf_rdm_protocol_eager, packet,
 			       packet->data_len, packet->data_len);

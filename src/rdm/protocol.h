@@ -17,6 +17,8 @@ struct wf_rdm_peer;
 struct wf_rdm_pkt;
 struct wf_rdm_rx;
 struct wf_rdm_tx;
+struct wf_envelope;
+struct wf_rxq;
 struct wf_wire_packet;
 
 /* The request packet of each variant; 0: there is none. RMA and atomics use
@@ -83,6 +85,10 @@ struct wf_rdm_protocol {
 };
 
 extern const struct wf_rdm_protocol wf_rdm_protocol_eager;
+/* A message that wants no receipt, if there is a receive for it. False: there is
+ * none. */
+bool wf_rdm_eager_deliver(struct wf_rxq *rxq, bool tagged,
+			  const struct wf_envelope *env, const void *data);
 extern const struct wf_rdm_protocol wf_rdm_protocol_medium;
 extern const struct wf_rdm_protocol wf_rdm_protocol_runtread;
 extern const struct wf_rdm_protocol wf_rdm_protocol_longread;

@@ -18,8 +18,10 @@
 #include "rdm/tx.h"
 
 /* As many as one call of the kernel takes without a loss. */
-#define BYTES (16u << 10)
+#define BYTES (17u << 10)
 #define MESSAGES 128u
+/* Longer ones are copied when they are on their way. */
+#define LATE_MIN 512u
 /* At a time: 1 MiB. If there is none, messages go by themselves. */
 #define RUNS 64u
 
@@ -46,37 +48,43 @@ void wf_rdm_run_open(struct wf_rdm_ep *ep)
 			  RUNS);
 }
 
-static void describe(const struct wf_rdm_peer *peer, const struct wf_tx *req,
-		     struct wf_wire_packet *wire)
+static size_t write_header(const struct wf_rdm_peer *peer,
+			   const struct wf_tx *req, uint8_t *to)
 {
-	wf_wire_packet_clear(wire);
-	wire->type = req->tagged ? WF_WIRE_EAGER_TAGRTM : WF_WIRE_EAGER_MSGRTM;
-	wire->flags = (uint16_t)(WF_WIRE_CONNID | WF_WIRE_MSG |
-				 (req->tagged ? WF_WIRE_TAGGED : 0) |
-				 (req->has_data ? WF_WIRE_CQ_DATA : 0));
-	wire->msg_id = peer->next_msg_id;
-	wire->connid = peer->life.ours;
-	wire->tag = req->tag;
-	wire->cq_data = req->data;
+	struct wf_wire_packet wire;
+
+	if (wf_likely(req->tagged && !req->has_data)) {
+		wf_wire_packet_put_eager(to, peer->next_msg_id, req->tag,
+					 peer->life.ours);
+		return WF_WIRE_EAGER_HEADER;
+	}
+	wf_wire_packet_clear(&wire);
+	wire.type = req->tagged ? WF_WIRE_EAGER_TAGRTM : WF_WIRE_EAGER_MSGRTM;
+	wire.flags = (uint16_t)(WF_WIRE_CONNID | WF_WIRE_MSG |
+				(req->tagged ? WF_WIRE_TAGGED : 0) |
+				(req->has_data ? WF_WIRE_CQ_DATA : 0));
+	wire.msg_id = peer->next_msg_id;
+	wire.connid = peer->life.ours;
+	wire.tag = req->tag;
+	wire.cq_data = req->data;
+	return wf_wire_packet_encode(&wire, to, WF_WIRE_HEADER_MAX);
 }
 
-/* Writes the next message behind the others. Returns its bytes, with the device's
- * head; 0: there is no room. */
+/* Writes the next message behind the others; the payload only if it is not @late.
+ * Returns its bytes, with the device's head; 0: there is no room. */
 static uint32_t put(const struct wf_rdm_peer *peer, struct wf_rdm_pkt *pkt,
-		    const struct wf_tx *req)
+		    const struct wf_tx *req, bool late)
 {
 	uint32_t head = peer->ep->run_head;
 	struct run *run = run_of(pkt);
 	uint8_t *to = run->bytes + pkt->len + head;
-	struct wf_wire_packet wire;
 	size_t len;
 
 	if (pkt->len + head + WF_WIRE_HEADER_MAX + req->len > BYTES)
 		return 0;
-	describe(peer, req, &wire);
-	len = wf_wire_packet_encode(&wire, to, WF_WIRE_HEADER_MAX);
+	len = write_header(peer, req, to);
 	if (wf_likely(req->iov_count == 1)) {
-		if (req->len)
+		if (req->len && !late)
 			memcpy(to + len, req->iov[0].iov_base, req->len);
 	} else {
 		wf_op_iov_gather(req->iov, req->iov_count, 0, to + len,
@@ -100,7 +108,7 @@ static bool extend(struct wf_rdm_peer *peer, const struct wf_tx *req)
 {
 	struct wf_rdm_tx *tx = peer->run;
 	struct wf_rdm_pkt *pkt = tx->run;
-	uint32_t bytes = pkt->run < MESSAGES ? put(peer, pkt, req) : 0;
+	uint32_t bytes = pkt->run < MESSAGES ? put(peer, pkt, req, false) : 0;
 
 	if (!bytes ||
 	    !wf_rdm_pkt_extend(peer->ep, pkt, req->more, tx->run_id, bytes)) {
@@ -117,38 +125,44 @@ static bool extend(struct wf_rdm_peer *peer, const struct wf_tx *req)
 	return true;
 }
 
+/* What does not have to be known to send it is noted when it is on its way. */
 static int begin(struct wf_rdm_peer *peer, const struct wf_tx *req)
 {
 	struct wf_rdm_ep *ep = peer->ep;
 	struct wf_rdm_pkt *pkt;
 	struct wf_rdm_tx *tx;
-	int err;
+	uint32_t id;
+	bool late;
+	int ret;
 
 	if (!wf_rdm_post_room(peer))
 		return 1;
-	err = wf_rdm_tx_new(ep, peer, req, &tx);
-	if (err)
-		return err;
-	tx->protocol = &wf_rdm_protocol_eager;
+	tx = wf_base_pool_get(&ep->tx_pool);
+	if (!tx)
+		return -EAGAIN;
 	pkt = wf_rdm_pkt_get_run(ep, peer);
 	if (!pkt)
 		goto alone;
-	pkt->len = (uint16_t)put(peer, pkt, req);
-	run_of(pkt)->lens[0] = (uint16_t)(pkt->len - ep->run_head);
-	if (wf_rdm_pkt_post_run(ep, pkt, req->more, &tx->run_id)) {
+	late = req->len > LATE_MIN && req->iov_count == 1;
+	pkt->len = (uint16_t)put(peer, pkt, req, late);
+	ret = wf_rdm_pkt_post_run(ep, pkt, late ? &req->iov[0] : NULL,
+				  req->more, &id);
+	if (wf_unlikely(ret < 0)) {
 		wf_rdm_pkt_put(ep, pkt);
 		goto alone;
 	}
+	run_of(pkt)->lens[0] = (uint16_t)(pkt->len - ep->run_head);
+	wf_rdm_tx_run(tx, req, pkt);
+	tx->run_id = id;
 	tx->ordered = true;
 	tx->msg_id = peer->next_msg_id;
 	wf_rdm_post_begin(peer, tx);
-	wf_rdm_tx_run(tx, pkt);
 	wf_base_list_add_tail(&peer->flight, &tx->link);
-	peer->run = tx;
+	peer->run = ret ? NULL : tx;
 	account(peer, req->len);
 	return 0;
 alone:
-	wf_rdm_tx_free(ep, tx);
+	wf_base_pool_put(&ep->tx_pool, tx);
 	return 1;
 }
 

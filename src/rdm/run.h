@@ -24,6 +24,9 @@
 struct wf_rdm_pkt;
 struct wf_rdm_tx;
 
+/* As much as can be injected. */
+#define WF_RDM_RUN_MAX 4096u
+
 /* After set_limits(). */
 void wf_rdm_run_open(struct wf_rdm_ep *ep);
 
@@ -36,10 +39,11 @@ static inline bool wf_rdm_run_fits(const struct wf_rdm_peer *peer,
 
 	return ep->run_head && req->kind == WF_TX_SEND && req->inject &&
 	       !req->wants_comp && !req->cntr && !req->context && !req->fence &&
-	       req->len <= ep->copy_max && peer->greeted_us && !peer->active &&
-	       !peer->barred && !peer->writes && !peer->reads &&
-	       !peer->life.fixed && wf_base_list_empty(&peer->queue) &&
-	       !ep->host->trace && !wf_base_log_debugs();
+	       req->len <= WF_RDM_RUN_MAX && peer->greeted_us &&
+	       !peer->active && !peer->barred && !peer->writes &&
+	       !peer->reads && !peer->life.fixed &&
+	       wf_base_list_empty(&peer->queue) && !ep->host->trace &&
+	       !wf_base_log_debugs();
 }
 
 /* 0; -EAGAIN: too many are under way; 1: it is to be sent by itself. */

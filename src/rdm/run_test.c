@@ -127,6 +127,50 @@ static void test_untagged(void **state)
 	end(net);
 }
 
+/* Up to what can be injected: the bytes are the caller's again at once, whether
+ * the message left or waits. With a receive, and without. */
+static void test_long(void **state)
+{
+	enum { COUNT = 600 };
+	struct net *net = begin();
+	struct node *to = &net->nodes[1];
+
+	(void)state;
+	for (uint32_t i = 0; i < COUNT; i++) {
+		size_t len = i * 61 % (WF_RDM_RUN_MAX + 1);
+		struct wf_tx req = quiet(len, i);
+		struct got got;
+
+		memset(into, 0xee, sizeof(into));
+		if (i % 2)
+			node_recv_buf(to, i, into, sizeof(into));
+		fill(bytes, len, i);
+		req.has_data = i % 3 == 0;
+		req.data = i;
+		net_submit(net, 0, 1, &req);
+		memset(bytes, 0xdd, sizeof(bytes));
+		/* One more waits behind it, or makes it leave. */
+		fill(bytes, len, i + 1);
+		req.tag = COUNT + i;
+		req.more = i % 4 == 0;
+		net_submit(net, 0, 1, &req);
+		memset(bytes, 0xdd, sizeof(bytes));
+		wf_rdm_ep_ring(&net->nodes[0].ep);
+		if (!(i % 2))
+			node_recv_buf(to, i, into, sizeof(into));
+		got = await(net, &to->rxcq);
+		assert_int_equal(got.tag, i);
+		assert_int_equal(got.len, len);
+		assert_int_equal(got.data, i % 3 ? 0 : i);
+		assert_true(filled(into, len, i));
+		node_recv_buf(to, COUNT + i, into, sizeof(into));
+		got = await(net, &to->rxcq);
+		assert_int_equal(got.tag, COUNT + i);
+		assert_true(filled(into, len, i + 1));
+	}
+	end(net);
+}
+
 /* As many as operations may be under way, and then no more. */
 static void test_limit(void **state)
 {
@@ -256,9 +300,10 @@ static void test_no_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mixed),  cmocka_unit_test(test_untagged),
-		cmocka_unit_test(test_limit),  cmocka_unit_test(test_lost),
-		cmocka_unit_test(test_closed), cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_mixed),	cmocka_unit_test(test_untagged),
+		cmocka_unit_test(test_long),	cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_lost),	cmocka_unit_test(test_closed),
+		cmocka_unit_test(test_no_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,6 +113,19 @@ static void uncount(struct wf_rdm_tx *tx)
 	wake_queue(peer);
 }
 
+/* Its fields, but for the memory that is registered. */
+static void init(struct wf_rdm_tx *tx, struct wf_rdm_peer *peer,
+		 const struct wf_tx *req)
+{
+	memset(tx, 0, offsetof(struct wf_rdm_tx, mrs));
+	tx->named.peer = peer;
+	tx->named.is_tx = true;
+	wf_base_list_init(&tx->link);
+	wf_base_list_init(&tx->unacked_link);
+	wf_base_list_init(&tx->stream.link);
+	keep(tx, req);
+}
+
 int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 		  const struct wf_tx *req, struct wf_rdm_tx **out)
 {
@@ -128,13 +141,7 @@ int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	tx = wf_base_pool_get(&ep->tx_pool);
 	if (!tx)
 		return -EAGAIN;
-	memset(tx, 0, offsetof(struct wf_rdm_tx, mrs));
-	tx->named.peer = peer;
-	tx->named.is_tx = true;
-	wf_base_list_init(&tx->link);
-	wf_base_list_init(&tx->unacked_link);
-	wf_base_list_init(&tx->stream.link);
-	keep(tx, req);
+	init(tx, peer, req);
 	/* Small ones are copied into their packet at once, unless it has to
 	 * wait, or may have to be made later. */
 	if (req->inject &&
@@ -345,8 +352,11 @@ struct wf_rdm_pkt *wf_rdm_tx_request(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 	return pkt;
 }
 
-void wf_rdm_tx_run(struct wf_rdm_tx *tx, struct wf_rdm_pkt *pkt)
+void wf_rdm_tx_run(struct wf_rdm_tx *tx, const struct wf_tx *req,
+		   struct wf_rdm_pkt *pkt)
 {
+	init(tx, pkt->peer, req);
+	tx->protocol = &wf_rdm_protocol_eager;
 	pkt->owner = tx;
 	pkt->completed = wf_rdm_tx_request_done;
 	pkt->is_request = true;

@@ -93,8 +93,9 @@ struct wf_rdm_pkt *wf_rdm_tx_request(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 				     const struct wf_wire_packet *wire,
 				     uint64_t offset, size_t len);
 
-/* @pkt has all of @tx, which is a run from now on. */
-void wf_rdm_tx_run(struct wf_rdm_tx *tx, struct wf_rdm_pkt *pkt);
+/* Makes @tx, which is new from the pool, a run, of which @pkt has all. */
+void wf_rdm_tx_run(struct wf_rdm_tx *tx, const struct wf_tx *req,
+		   struct wf_rdm_pkt *pkt);
 
 /* Takes a number for the peer's answers. -ENOMEM, -ENOSPC. */
 int wf_rdm_tx_name(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);

@@ -166,48 +166,28 @@ const char *wf_wire_packet_name(unsigned int type)
 
 /* -- the packet that most are ------------------------------------------------ */
 
-/* A message with a tag, between two who know each other: what the table says of
- * it, written out. */
-#define EAGER_FLAGS (WF_WIRE_MSG | WF_WIRE_TAGGED | WF_WIRE_CONNID)
-#define EAGER_FIRST                                                            \
-	(WF_WIRE_EAGER_TAGRTM | (uint32_t)WF_WIRE_VERSION << 8 |               \
-	 (uint32_t)EAGER_FLAGS << 16)
-#define EAGER_HEADER 20u
-
 static bool is_eager(const struct wf_wire_packet *packet)
 {
 	return packet->type == WF_WIRE_EAGER_TAGRTM &&
-	       packet->flags == EAGER_FLAGS;
-}
-
-static void encode_eager(const struct wf_wire_packet *packet, uint8_t *to)
-{
-	const uint32_t first = EAGER_FIRST;
-
-	memcpy(to, &first, 4);
-	memcpy(to + 4, &packet->msg_id, 4);
-	memcpy(to + 8, &packet->tag, 8);
-	memcpy(to + 16, &packet->connid, 4);
+	       packet->flags == WF_WIRE_EAGER_FLAGS;
 }
 
 static bool decode_eager(struct wf_wire_packet *packet, const uint8_t *from,
 			 size_t len)
 {
-	uint32_t first;
+	uint32_t msg_id, connid;
+	uint64_t tag;
 
-	if (len < EAGER_HEADER)
-		return false;
-	memcpy(&first, from, 4);
-	if (first != EAGER_FIRST)
+	if (!wf_wire_packet_get_eager(from, len, &msg_id, &tag, &connid))
 		return false;
 	wf_wire_packet_clear(packet);
 	packet->type = WF_WIRE_EAGER_TAGRTM;
-	packet->flags = EAGER_FLAGS;
-	memcpy(&packet->msg_id, from + 4, 4);
-	memcpy(&packet->tag, from + 8, 8);
-	memcpy(&packet->connid, from + 16, 4);
-	packet->data = from + EAGER_HEADER;
-	packet->data_len = len - EAGER_HEADER;
+	packet->flags = WF_WIRE_EAGER_FLAGS;
+	packet->msg_id = msg_id;
+	packet->tag = tag;
+	packet->connid = connid;
+	packet->data = from + WF_WIRE_EAGER_HEADER;
+	packet->data_len = len - WF_WIRE_EAGER_HEADER;
 	return true;
 }
 
@@ -251,7 +231,7 @@ size_t wf_wire_packet_header(const struct wf_wire_packet *packet)
 	const struct layout *layout = &layouts[packet->type];
 
 	if (wf_likely(is_eager(packet)))
-		return EAGER_HEADER;
+		return WF_WIRE_EAGER_HEADER;
 	return layout->header + optional_bytes(layout, packet) +
 	       (packet->rma_iov_count + packet->read_iov_count) *
 		       sizeof(struct wf_wire_iov);
@@ -313,9 +293,10 @@ size_t wf_wire_packet_encode(const struct wf_wire_packet *packet, void *to,
 	struct writer w = { .base = to };
 	size_t need;
 
-	if (wf_likely(is_eager(packet) && EAGER_HEADER <= room)) {
-		encode_eager(packet, to);
-		return EAGER_HEADER;
+	if (wf_likely(is_eager(packet) && WF_WIRE_EAGER_HEADER <= room)) {
+		wf_wire_packet_put_eager(to, packet->msg_id, packet->tag,
+					 packet->connid);
+		return WF_WIRE_EAGER_HEADER;
 	}
 	need = wf_wire_packet_header(packet);
 	assert(layout->name && packet->rma_iov_count <= WF_WIRE_IOV_MAX &&

@@ -65,6 +65,43 @@ static inline void wf_wire_packet_clear(struct wf_wire_packet *packet)
 	memset(packet, 0, offsetof(struct wf_wire_packet, rma_iov));
 }
 
+/* The packet that most are: a message with a tag, between two who know each
+ * other. What the table of packet.c says of it, written out. */
+#define WF_WIRE_EAGER_FLAGS (WF_WIRE_MSG | WF_WIRE_TAGGED | WF_WIRE_CONNID)
+#define WF_WIRE_EAGER_FIRST                                                    \
+	(WF_WIRE_EAGER_TAGRTM | (uint32_t)WF_WIRE_VERSION << 8 |               \
+	 (uint32_t)WF_WIRE_EAGER_FLAGS << 16)
+#define WF_WIRE_EAGER_HEADER 20u
+
+static inline void wf_wire_packet_put_eager(uint8_t *to, uint32_t msg_id,
+					    uint64_t tag, uint32_t connid)
+{
+	const uint32_t first = WF_WIRE_EAGER_FIRST;
+
+	memcpy(to, &first, 4);
+	memcpy(to + 4, &msg_id, 4);
+	memcpy(to + 8, &tag, 8);
+	memcpy(to + 16, &connid, 4);
+}
+
+/* False: it is another. */
+static inline bool wf_wire_packet_get_eager(const uint8_t *from, size_t len,
+					    uint32_t *msg_id, uint64_t *tag,
+					    uint32_t *connid)
+{
+	uint32_t first;
+
+	if (len < WF_WIRE_EAGER_HEADER)
+		return false;
+	memcpy(&first, from, 4);
+	if (first != WF_WIRE_EAGER_FIRST)
+		return false;
+	memcpy(msg_id, from + 4, 4);
+	memcpy(tag, from + 8, 8);
+	memcpy(connid, from + 16, 4);
+	return true;
+}
+
 /* What a type is, for those who choose a handler. */
 #define WF_WIRE_KIND_REQUEST 0x01u /* has optional headers */
 #define WF_WIRE_KIND_RTM 0x02u	   /* a message: ordered by msg_id */

@@ -27,6 +27,11 @@
  * more. One who posts two and computes must not find the second waiting. */
 #define BURST_MIN WF_KNOB(burst_min, 8u)
 #define PAUSE_NS (1 * WF_NS_PER_MS)
+/* A look at the clock takes a quarter of the time that a message of a run takes.
+ * So many that came without a pause are followed by others as soon: the clock is
+ * looked at for every fourth. */
+#define PACED 16u
+#define CLOCK_EVERY 4u
 /* Inside a post: that one should not take long. */
 #define KICK_QUANTUM (256u << 10)
 
@@ -47,16 +52,20 @@
 
 /* -- the table -------------------------------------------------------------- */
 
+static void note_post(struct wf_tcp_dev *dev)
+{
+	if (dev->now - dev->posted_at > PAUSE_NS)
+		dev->streak = 0;
+	dev->posted_at = dev->now;
+	dev->posts++;
+}
+
 /* In a burst, that is while others are under way and the last left just now, a
  * request waits for more of its kind, which leave in one call. The next pass
  * takes it along: the owner's, or the attendant's if he does not call. */
 static bool may_wait(struct wf_tcp_dev *dev)
 {
-	uint64_t since = dev->now - dev->posted_at;
-
-	dev->posted_at = dev->now;
-	if (since > PAUSE_NS)
-		dev->streak = 0;
+	note_post(dev);
 	if (!dev->attend.on || !dev->flying)
 		return false;
 	return ++dev->streak > BURST_MIN &&
@@ -92,37 +101,58 @@ static void tcp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 	wf_nic_soft_wake(&dev->soft);
 }
 
-static int tcp_send(struct wf_nic *nic, struct wf_nic_qp *qp, uint16_t req_id,
-		    const struct wf_nic_wr *wr, const struct wf_nic_sge *sge,
-		    int count)
+/* With the lock. 1: it is not to be changed any more. */
+static int send_locked(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
+		       uint16_t req_id, const struct wf_nic_wr *wr,
+		       const struct wf_nic_sge *sge, int count)
 {
-	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
 	bool more = wr->flags & WF_NIC_WR_MORE, waits = more;
-	struct wf_tcp_op *op = NULL;
-	int err = -ENOMEM;
+	/* Then it need not wait, and leaves before the clock is looked at. */
+	bool idle = !dev->flying;
+	struct wf_tcp_op *op;
+	int err;
 
-	wf_base_lock_take(&nic->lock);
-	/* The kick that follows looks at the clock. */
-	if (!more)
-		dev->now = wf_base_clock_ns();
 	/* What waits in the ring, for memory or a read to end, goes first. */
-	if (wf_likely(!wf_queue_work_poll(&qp->sq_work)))
-		op = wf_tcp_work_send(dev, qp, req_id, wr, sge, count, &err);
-	if (wf_unlikely(err)) {
-		wf_base_lock_drop(&nic->lock);
-		return err;
-	}
-	if (!more)
+	if (wf_unlikely(wf_queue_work_poll(&qp->sq_work)))
+		return -ENOMEM;
+	if (!more && !idle) {
+		dev->now = wf_base_clock_ns();
 		waits = may_wait(dev);
-	else if (op && wf_unlikely(op->chan->state != WF_TCP_UP))
+	}
+	if (!waits && wr->flags & WF_NIC_WR_RUN &&
+	    wf_base_list_empty(&dev->active) &&
+	    wf_tcp_work_first(dev, qp, req_id, wr, sge)) {
+		note_post(dev);
+		leave(dev);
+		return 1;
+	}
+	/* The kick that follows MORE looks at the clock. */
+	if (!more && idle) {
+		dev->now = wf_base_clock_ns();
+		note_post(dev);
+	}
+	op = wf_tcp_work_send(dev, qp, req_id, wr, sge, count, &err);
+	if (more && op && wf_unlikely(op->chan->state != WF_TCP_UP))
 		dev->now = wf_base_clock_ns(); /* it may begin to connect */
 	if (op && (waits || !wf_base_list_empty(&dev->active) ||
 		   !wf_tcp_out_now(dev, op)))
 		wf_tcp_work_queue(dev, op, op->chan);
 	if (!waits)
 		leave(dev);
+	return err;
+}
+
+static int tcp_send(struct wf_nic *nic, struct wf_nic_qp *qp, uint16_t req_id,
+		    const struct wf_nic_wr *wr, const struct wf_nic_sge *sge,
+		    int count)
+{
+	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
+	int ret;
+
+	wf_base_lock_take(&nic->lock);
+	ret = send_locked(dev, qp, req_id, wr, sge, count);
 	wf_base_lock_drop(&nic->lock);
-	if (!more) {
+	if (wf_likely(ret >= 0) && !(wr->flags & WF_NIC_WR_MORE)) {
 		/* Off the way of the message. The first has a fence, which
 		 * is what the second needs, if there is an attendant. */
 		wf_nic_attend_called(&dev->attend);
@@ -131,7 +161,7 @@ static int tcp_send(struct wf_nic *nic, struct wf_nic_qp *qp, uint16_t req_id,
 					 memory_order_relaxed))
 			wf_nic_soft_wake(&dev->soft);
 	}
-	return err;
+	return ret;
 }
 
 static bool tcp_extend(struct wf_nic *nic, struct wf_nic_qp *qp,
@@ -147,7 +177,8 @@ static bool tcp_extend(struct wf_nic *nic, struct wf_nic_qp *qp,
 	if (op) {
 		wf_tcp_run_add(dev, op, len);
 		if (!(wr->flags & WF_NIC_WR_MORE)) {
-			dev->now = wf_base_clock_ns();
+			if (op->run < PACED || !(op->run % CLOCK_EVERY))
+				dev->now = wf_base_clock_ns();
 			leaves = !may_wait(dev);
 		}
 		if (leaves)
@@ -173,8 +204,14 @@ static int tcp_progress(struct wf_nic *nic)
 		return 0;
 	wf_nic_attend_called(&dev->attend);
 	wf_base_lock_take(&nic->lock);
+	/* One who posts one and looks for its end posts no burst. */
+	if (dev->posts == 1)
+		dev->streak = 0;
+	dev->posts = 0;
 	dev->attending = false;
+	dev->owned = true;
 	did = wf_tcp_pass(dev);
+	dev->owned = false;
 	wf_base_lock_drop(&nic->lock);
 	return did;
 }

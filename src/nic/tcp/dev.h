@@ -35,7 +35,7 @@ struct wf_tcp_tls;
 #define WF_TCP_PLACES_MOST 1024u /* messages that ask, or have a place */
 #define WF_TCP_HOT_MOST 2u
 /* A message counts for more than its bytes when it is acknowledged. */
-#define WF_TCP_ACK_PER_FRAME 8192u
+#define WF_TCP_ACK_PER_FRAME 4096u
 /* Bytes of a message in two pieces: a header of rdm, and 512 KiB. */
 #define WF_TCP_PLACED_MAX ((512u << 10) + 512u)
 
@@ -67,6 +67,7 @@ struct wf_tcp_op {
 	uint8_t pad;	/* SEND in two pieces: bytes between them */
 	bool split;	/* WF_TCP_SPLIT */
 	bool quiet;	/* nobody waits for its end */
+	bool lone;	/* WF_TCP_WAITS */
 	uint16_t src_qpn;
 	/* SEND: run.c. */
 	uint16_t run;  /* messages in it; 0: it is not a run */
@@ -157,11 +158,8 @@ struct wf_tcp_conn {
 		struct wf_tcp_hello hello; /* before any frame */
 	};
 	struct wf_tcp_sink sink;
-	uint32_t guess_len; /* of the last message, if it was not small */
-	bool splits;	    /* the last message was SPLIT */
-	uint8_t guesses;    /* messages that may come at once, less one */
-	uint16_t guess_qpn; /* where it went */
-	uint8_t *carry;	    /* bytes that were read and wait for a receive */
+	bool splits;	/* the last message was SPLIT */
+	uint8_t *carry; /* bytes that were read and wait for a receive */
 	uint32_t carry_at;
 	uint32_t carry_len;
 	uint64_t carry_from;
@@ -314,6 +312,8 @@ struct wf_tcp_dev {
 	struct wf_nic_timers probes;
 	struct wf_list active;	/* channels with something to write */
 	struct wf_list ackers;	/* in order of ack_at */
+	bool hastens;		/* some peer waits for one: WF_TCP_WAITS */
+	uint8_t idles;		/* passes since then that read nothing */
 	struct wf_list settles; /* channels whose acked is behind known */
 	bool delivered;		/* this pass: a message for the user */
 	bool settle_now;	/* something waits for it */
@@ -346,6 +346,7 @@ struct wf_tcp_dev {
 	uint64_t filling;    /* bytes of frames that come into a wf_tcp_held */
 	uint64_t announced;  /* of them, long ones of strangers */
 	bool attending;	     /* this pass is not the owner's */
+	bool owned;	     /* this is a pass of the owner */
 	struct wf_queue_ids read_ids;
 	struct wf_tcp_op **reads;
 	bool ring_waits;    /* requests in some ring wait for a read id or for
@@ -354,6 +355,7 @@ struct wf_tcp_dev {
 	uint32_t shortages; /* of the process that we know of: files.c */
 	uint32_t flying;    /* ops in flight */
 	uint32_t kicks_held;
+	uint32_t posts;	 /* kicks since the owner's last pass */
 	uint32_t streak; /* kicks without a pause while others were under way */
 	uint64_t posted_at; /* time of the last kick */
 	uint64_t held_back; /* bytes that were taken since the last kick that
@@ -615,11 +617,6 @@ void wf_tcp_in_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
  * now, and there may be soon; or no memory to hold it. */
 int wf_tcp_target_begin(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			bool may_wait);
-/* Where the next messages of @len bytes would go, if they come like the last: up
- * to @most places. */
-unsigned int wf_tcp_target_peek(struct wf_tcp_dev *dev,
-				const struct wf_tcp_conn *conn, uint32_t len,
-				uint8_t **places, unsigned int most);
 /* Where the bytes are that a peer names by the key @rkey, or by the user's,
  * whose higher half is @hi. WF_NIC_OK, or why it may not. */
 struct wf_tcp_reach {
@@ -700,6 +697,13 @@ size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 /* Writes one message at once, if nothing is before it and it is short. False: it
  * is to be queued. */
 bool wf_tcp_out_now(struct wf_tcp_dev *dev, struct wf_tcp_op *op);
+/* Whether a message could be written at once; and what follows from a call that
+ * has written @n bytes of it (-errno: none). */
+bool wf_tcp_out_is_free(const struct wf_tcp_chan *chan, size_t cost);
+void wf_tcp_out_wrote(struct wf_tcp_dev *dev, struct wf_tcp_op *op, ssize_t n,
+		      bool full);
+/* What a head on @via acknowledges; it is about to be written. */
+void wf_tcp_out_stamp(const struct wf_tcp_chan *via, uint32_t ack[2]);
 /* Something of the peer was taken: it is to be told, soon or now. */
 void wf_tcp_out_owe(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 		    uint32_t bytes);
@@ -776,6 +780,13 @@ static inline uint32_t wf_tcp_op_cost(const struct wf_tcp_op *op)
 
 /* -- run.c: short messages in one request ------------------------------------ */
 
+/* Writes one message that is in no op yet. As wf_tcp_stream_send(). */
+ssize_t wf_tcp_run_write(struct wf_tcp_chan *chan, const struct wf_nic_qp *qp,
+			 const struct wf_nic_wr *wr,
+			 const struct wf_nic_sge *sge, bool *full);
+/* Copies what is late (struct wf_nic_wr) to where it belongs. */
+void wf_tcp_run_catch_up(const struct wf_nic_sge *sge,
+			 const struct wf_nic_wr *wr);
 /* The first message of @op, which is to be a run. */
 void wf_tcp_run_begin(struct wf_tcp_op *op);
 /* The op of @qp's request @req_id, if a message can be added to it. */
@@ -802,6 +813,10 @@ struct wf_tcp_op *wf_tcp_run_find(const struct wf_tcp_chan *chan, uint32_t *at);
 void wf_tcp_run_refused(struct wf_tcp_op *op, uint32_t at, uint8_t status);
 /* Messages of a run that are there, in the end. */
 uint32_t wf_tcp_run_good(const struct wf_tcp_op *op, enum wf_nic_status status);
+/* Has the user take whole messages where they lie. Returns the bytes that it has
+ * used; 0: the next frame is not one that he takes so. */
+uint32_t wf_tcp_run_hear(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+			 const uint8_t *bytes, uint32_t len);
 /* Takes several short messages, all of which are in @bytes, into one receive.
  * Returns the bytes that it has used; 0: the next frame is to be taken by
  * itself. */
@@ -817,6 +832,11 @@ struct wf_tcp_op *wf_tcp_work_send(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 				   uint16_t req_id, const struct wf_nic_wr *wr,
 				   const struct wf_nic_sge *sge, int count,
 				   int *err);
+/* The same of a run that can be written at once: what has to be noted of it is
+ * noted after that. False: it cannot. */
+bool wf_tcp_work_first(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
+		       uint16_t req_id, const struct wf_nic_wr *wr,
+		       const struct wf_nic_sge *sge);
 /* The end of an op: its completion, and its memory once it is not counted. */
 void wf_tcp_work_end(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
 		     enum wf_nic_status status);

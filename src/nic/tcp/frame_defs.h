@@ -107,6 +107,9 @@ enum wf_tcp_kind {
 /* ACK: the other side is to send one as well, over this connection. */
 #define WF_TCP_ASKS 0x8u
 #define WF_TCP_SPLIT_ALIGN 64u
+/* SEND: nothing else is on its way, and somebody waits for the end of this: it is
+ * to be acknowledged soon. */
+#define WF_TCP_WAITS 0x10u
 
 struct wf_tcp_head {
 	uint8_t magic;

@@ -27,10 +27,6 @@
 #define STALLED_AFTER (5 * WF_NS_PER_S)
 /* So does one whose bytes take longer than this on average: 64 KiB/s. */
 #define SLOW_BYTE (WF_NS_PER_S >> 16)
-/* Messages from this length on are expected to be followed by others like
- * them. */
-#define GUESS_MIN 2048u
-#define GUESSES 8u
 /* Enough bytes for the head of a frame and what precedes its payload in most
  * frames, and no more. */
 #define PEEK WF_TCP_SPLIT_ALIGN
@@ -253,11 +249,8 @@ static int begin_frame(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		spoil(dev, conn);
 		return 0;
 	}
-	if (head->kind == WF_TCP_SEND) {
+	if (head->kind == WF_TCP_SEND)
 		conn->splits = head->flags & WF_TCP_SPLIT;
-		conn->guess_len =
-			head->len >= GUESS_MIN && !conn->splits ? head->len : 0;
-	}
 	conn->sink.left =
 		conn->sink.has_place ? wf_tcp_first_len(head) : head->len;
 	if (!head->len)
@@ -361,9 +354,13 @@ static uint32_t parse(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		}
 		if (!conn->waits) {
 			if (!conn->head_len) {
-				uint32_t used = wf_tcp_run_take(
+				uint32_t used = wf_tcp_run_hear(
 					dev, conn, bytes + at, len - at);
 
+				if (!used)
+					used = wf_tcp_run_take(dev, conn,
+							       bytes + at,
+							       len - at);
 				at += used;
 				if (used)
 					continue;
@@ -479,126 +476,6 @@ static ssize_t take_result(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	return got;
 }
 
-/* -- guessing ---------------------------------------------------------------- */
-
-/* Messages that are not small are often followed by others of the same length.
- * So the payloads are read directly into the next receives. If something else
- * comes, its bytes are put together again and handled like any other bytes. */
-struct guess {
-	struct wf_tcp_head heads[GUESSES];
-	uint8_t *places[GUESSES];
-	struct iovec iov[2 * GUESSES + 1];
-	unsigned int count;
-	size_t bytes;
-};
-
-static bool guess(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
-		  struct guess *g)
-{
-	uint32_t len = conn->guess_len;
-
-	if (!len || conn->head_len)
-		return false;
-	g->count = wf_tcp_target_peek(dev, conn, len, g->places,
-				      conn->guesses + 1u);
-	for (unsigned int i = 0; i < g->count; i++) {
-		g->iov[2 * i] =
-			(struct iovec){ &g->heads[i], sizeof(g->heads[i]) };
-		g->iov[2 * i + 1] = (struct iovec){ g->places[i], len };
-	}
-	g->iov[2 * g->count] = (struct iovec){ dev->stage, WF_TCP_STAGE };
-	g->bytes = g->count * (sizeof(struct wf_tcp_head) + len);
-	return g->count;
-}
-
-/* Copies the bytes of the guess from @from to @to into one piece. */
-static uint32_t gather(const struct guess *g, size_t from, size_t to,
-		       uint8_t *out)
-{
-	size_t at = 0, done = 0;
-
-	for (unsigned int i = 0; i <= 2 * g->count && at < to; i++) {
-		const struct iovec *v = &g->iov[i];
-		size_t skip = from > at ? from - at : 0;
-		size_t end = to - at < v->iov_len ? to - at : v->iov_len;
-
-		if (skip < end) {
-			memcpy(out + done, (uint8_t *)v->iov_base + skip,
-			       end - skip);
-			done += end - skip;
-		}
-		at += v->iov_len;
-	}
-	return (uint32_t)done;
-}
-
-/* Takes frame @i if it is what was expected, of which @got bytes are here. */
-static bool take_guess(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
-		       const struct guess *g, unsigned int i, size_t got)
-{
-	const struct wf_tcp_head *head = &g->heads[i];
-	struct wf_tcp_sink *sink = &conn->sink;
-	uint32_t part;
-
-	if (got < sizeof(*head) || head->magic != WF_TCP_MAGIC ||
-	    head->kind != WF_TCP_SEND || head->flags & WF_TCP_SPLIT ||
-	    head->len != conn->guess_len)
-		return false;
-	conn->frame.head = *head;
-	conn->head_len = sizeof(*head);
-	conn->waits = begin_frame(dev, conn, true) == -EAGAIN;
-	if (conn->dead || conn->waits || sink->kind != WF_TCP_SINK_RECV ||
-	    sink->at != g->places[i])
-		return false;
-	got -= sizeof(*head);
-	part = got < sink->left ? (uint32_t)got : sink->left;
-	sink->at += part;
-	sink->left -= part;
-	if (!sink->left)
-		end_frame(dev, conn);
-	return true;
-}
-
-static ssize_t read_guessed(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
-			    struct guess *g, bool *drained)
-{
-	/* If one message came the last time, one is expected: a longer vector
-	 * would make a ping-pong slower. */
-	ssize_t got = wf_tcp_stream_recv(conn, g->iov, 2 * g->count + 1,
-					 g->bytes + WF_TCP_STAGE, drained);
-	const size_t one = sizeof(struct wf_tcp_head) + conn->guess_len;
-	size_t at = 0, all;
-
-	/* Some receive cannot be written, perhaps none that is used now. */
-	if (wf_unlikely(got == -EFAULT)) {
-		conn->guess_len = 0;
-		return 0;
-	}
-	got = take_result(dev, conn, got);
-	if (got <= 0)
-		return got;
-	all = (size_t)got;
-	for (unsigned int i = 0; i < g->count && at < all; i++) {
-		if (!take_guess(dev, conn, g, i, all - at)) {
-			/* take_guess() may have used the head already. */
-			if (conn->head_len || conn->sink.kind || conn->waits)
-				at += sizeof(struct wf_tcp_head);
-			break;
-		}
-		at += one < all - at ? one : all - at;
-	}
-	conn->guesses = all > one ? GUESSES - 1 : 0;
-	if (!conn->dead && at < all) {
-		uint32_t len = gather(g, at, all, dev->out);
-
-		if (conn->waits)
-			keep(dev, conn, dev->out, len);
-		else
-			wf_tcp_in_bytes(dev, conn, dev->out, len);
-	}
-	return got;
-}
-
 /* Returns bytes, 0 for none, -1 when the connection is over. */
 static ssize_t read_some(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			 bool *drained)
@@ -614,11 +491,8 @@ static ssize_t read_some(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 				{ dev->stage, stage } };
 	bool direct = sink->kind && sink->kind != WF_TCP_SINK_DROP;
 	uint32_t part = 0;
-	struct guess g;
 	ssize_t got;
 
-	if (!sink->kind && guess(dev, conn, &g))
-		return read_guessed(dev, conn, &g, drained);
 	got = direct ? wf_tcp_stream_recv(conn, iov, 2,
 					  stage + (size_t)sink->left, drained) :
 		       wf_tcp_stream_recv(conn, &iov[1], 1, stage, drained);

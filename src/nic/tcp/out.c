@@ -141,7 +141,7 @@ static bool is_all_acked(const struct wf_tcp_peer *peer)
 	return true;
 }
 
-static void fill_acks(const struct wf_tcp_chan *via, struct wf_tcp_head *head)
+void wf_tcp_out_stamp(const struct wf_tcp_chan *via, uint32_t ack[2])
 {
 	struct wf_tcp_peer *peer = via->peer;
 	struct wf_tcp_chan *small = &peer->chans[WF_TCP_SMALL];
@@ -149,12 +149,15 @@ static void fill_acks(const struct wf_tcp_chan *via, struct wf_tcp_head *head)
 
 	small->ack_sent = ack_via(small, via->index);
 	bulk->ack_sent = ack_via(bulk, via->index);
-	head->ack[0] = small->ack_sent;
-	head->ack[1] = bulk->ack_sent;
+	ack[0] = small->ack_sent;
+	ack[1] = bulk->ack_sent;
 	peer->chans[via->index].answers = false;
 	/* SMALL carries the other acknowledgements. If it is down, its next
-	 * connection begins with them. */
-	if (wf_unlikely(!is_all_acked(peer)) && small->state == WF_TCP_UP)
+	 * connection begins with them. A head on it has just said all that
+	 * there is to say, of two channels, unless BULK has an answer to
+	 * give. */
+	if ((wf_unlikely(peer->rails || bulk->answers) || via != small) &&
+	    !is_all_acked(peer) && small->state == WF_TCP_UP)
 		return;
 	if (peer->owes)
 		wf_base_list_del(&peer->acker);
@@ -203,7 +206,7 @@ static bool put_note(struct wf_tcp_conn *conn, enum wf_tcp_kind kind,
 
 	if (conn->note_len + sizeof(head) > sizeof(conn->note))
 		return false;
-	fill_acks(conn->chan, &head);
+	wf_tcp_out_stamp(conn->chan, head.ack);
 	memcpy(conn->note + conn->note_len, &head, sizeof(head));
 	conn->note_len = (uint8_t)(conn->note_len + sizeof(head));
 	return true;
@@ -319,6 +322,7 @@ static void build(const struct wf_tcp_op *op, const uint32_t ack[2],
 		.imm = req->imm,
 	};
 	if (op->kind == WF_TCP_OP_SEND) {
+		frame->head.flags |= op->lone ? WF_TCP_WAITS : 0;
 		if (wf_unlikely(op->split)) {
 			frame->head.flags |= WF_TCP_SPLIT;
 			frame->head.arg = req->sge[0].len;
@@ -467,10 +471,8 @@ static bool add_op(struct wf_tcp_dev *dev, struct batch *b,
 	if (b->frames == FRAMES || b->count + 2 + WF_NIC_SGE_MAX > IOVS ||
 	    b->staged + sizeof(frame) + COPY_MAX > WF_TCP_STAGE)
 		return false;
-	if (!b->frames) {
-		fill_acks(op->chan, &frame.head);
-		memcpy(b->ack, frame.head.ack, sizeof(b->ack));
-	}
+	if (!b->frames)
+		wf_tcp_out_stamp(op->chan, b->ack);
 	if (op->run) {
 		wf_tcp_run_stamp(op, b->ack);
 	} else {
@@ -739,44 +741,34 @@ size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	return total;
 }
 
-bool wf_tcp_out_now(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
+bool wf_tcp_out_is_free(const struct wf_tcp_chan *chan, size_t cost)
+{
+	const struct wf_tcp_conn *conn = chan->conn;
+
+	return chan->state == WF_TCP_UP && wf_base_list_empty(&chan->todo) &&
+	       !conn->full && !conn->ended && !conn->part && !conn->note_len &&
+	       has_window(chan, cost);
+}
+
+/* The rest of the message is queued. */
+static void queue_rest(struct wf_tcp_dev *dev, struct wf_tcp_op *op, ssize_t n)
 {
 	struct wf_tcp_chan *chan = op->chan;
 	struct wf_tcp_conn *conn = chan->conn;
 	struct wf_tcp_frame *frame = (struct wf_tcp_frame *)dev->out;
-	struct batch b;
-	bool full;
-	ssize_t n;
 
-	if (chan->state != WF_TCP_UP || !wf_base_list_empty(&chan->todo) ||
-	    conn->full || conn->ended || conn->part || conn->note_len ||
-	    !has_window(chan, wf_tcp_op_cost(op)))
-		return false;
-	b.count = 0;
-	b.frames = 0;
-	b.bytes = 0;
-	b.staged = 0;
-	add_op(dev, &b, op);
-	n = wf_tcp_stream_send(conn, b.iov, b.count, b.bytes, &full);
-	if (wf_likely(n == (ssize_t)b.bytes && !full)) {
-		wf_tcp_count(dev, tx_calls, 1);
-		wf_tcp_count(dev, tx_bytes, (uint64_t)n);
-		fly(dev, chan, op);
-		return true;
-	}
-	/* The rest of the message is queued. */
 	op->where = WF_TCP_TODO;
 	wf_base_list_add_tail(&chan->todo, &op->link);
 	if (wf_unlikely(n == -EFAULT)) {
 		wf_tcp_out_activate(dev, chan);
-		return true;
+		return;
 	}
 	if (n < 0) {
 		wf_tcp_count(dev, tx_errors, 1);
 		write_failed(dev, conn, (int)-n);
-		return true;
+		return;
 	}
-	if ((size_t)n == b.bytes) {
+	if ((size_t)n == (size_t)head_len(op) + wf_tcp_op_payload(op)) {
 		written(dev, chan, op);
 	} else if (n) {
 		conn->part = (uint32_t)n;
@@ -785,5 +777,35 @@ bool wf_tcp_out_now(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
 	wait_for_room(dev, conn);
 	if (!conn->full)
 		wf_tcp_out_activate(dev, chan);
+}
+
+void wf_tcp_out_wrote(struct wf_tcp_dev *dev, struct wf_tcp_op *op, ssize_t n,
+		      bool full)
+{
+	size_t all = (size_t)head_len(op) + wf_tcp_op_payload(op);
+
+	if (wf_unlikely(n != (ssize_t)all || full)) {
+		queue_rest(dev, op, n);
+		return;
+	}
+	wf_tcp_count(dev, tx_calls, 1);
+	wf_tcp_count(dev, tx_bytes, (uint64_t)n);
+	fly(dev, op->chan, op);
+}
+
+bool wf_tcp_out_now(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
+{
+	struct batch b;
+	bool full;
+	ssize_t n;
+
+	if (!wf_tcp_out_is_free(op->chan, wf_tcp_op_cost(op)))
+		return false;
+	op->lone = !op->quiet && !dev->flying;
+	b.count = b.frames = b.staged = 0;
+	b.bytes = 0;
+	add_op(dev, &b, op);
+	n = wf_tcp_stream_send(op->chan->conn, b.iov, b.count, b.bytes, &full);
+	wf_tcp_out_wrote(dev, op, n, full);
 	return true;
 }

@@ -22,6 +22,9 @@
 #define HURRIES_MOST 8u
 /* Bytes of one channel in one pass. */
 #define QUANTUM (1u << 20)
+/* Passes that read nothing before acknowledgements leave that a peer waits for:
+ * MPI looks once more after each message before it answers. */
+#define HASTEN_AFTER 4u
 /* A pass that is later than this: the process did not run. */
 #define ABSENT_MIN (100 * WF_NS_PER_MS)
 /* Passes in a row in the owner's place. */
@@ -262,6 +265,21 @@ static void was_absent(struct wf_tcp_dev *dev)
 	wf_tcp_target_absent(dev, ns);
 }
 
+/* Two who send to each other at once, and wait for the end of that, would both
+ * wait until acknowledgements leave alone. One who answers does so sooner than
+ * after some passes that read nothing. */
+static bool must_hasten(struct wf_tcp_dev *dev, int did)
+{
+	if (wf_likely(!dev->hastens))
+		return false;
+	dev->idles = did ? 0 : (uint8_t)(dev->idles + 1);
+	if (dev->idles < HASTEN_AFTER)
+		return false;
+	dev->idles = 0;
+	dev->hastens = false;
+	return true;
+}
+
 int wf_tcp_pass(struct wf_tcp_dev *dev)
 {
 	int did = 0;
@@ -283,7 +301,7 @@ int wf_tcp_pass(struct wf_tcp_dev *dev)
 	if (!wf_base_list_empty(&dev->active))
 		wf_tcp_pass_pump(dev, QUANTUM);
 	if (!wf_base_list_empty(&dev->ackers))
-		did += wf_tcp_out_acks(dev, false);
+		did += wf_tcp_out_acks(dev, must_hasten(dev, did));
 	if (!wf_base_list_empty(&dev->dead))
 		wf_tcp_conn_free_dead(dev);
 	if (!wf_base_list_empty(&dev->soft.stuck))

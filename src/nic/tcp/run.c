@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "nic/tcp/dev.h"
+#include "nic/tcp/stream.h"
 
 /* Longer messages are copied sooner by themselves. */
 #define SHORT_MAX 1024u
@@ -30,19 +30,53 @@ static uint8_t *bytes_of(const struct wf_tcp_op *op)
 	return (uint8_t *)(uintptr_t)op->req.sge[0].addr;
 }
 
-static void write_head(const struct wf_tcp_op *op, uint8_t *at, uint32_t len)
+void wf_tcp_run_catch_up(const struct wf_nic_sge *sge,
+			 const struct wf_nic_wr *wr)
+{
+	if (wr->late_len)
+		memcpy((uint8_t *)sge->addr + sge->len - wr->late_len, wr->late,
+		       wr->late_len);
+}
+
+static void fill_head(const struct wf_nic_qp *qp, uint16_t dst_qpn,
+		      uint32_t qkey, const uint32_t ack[2], void *at,
+		      uint32_t len)
 {
 	const struct wf_tcp_head head = {
 		.magic = WF_TCP_MAGIC,
 		.kind = WF_TCP_SEND,
-		.status = op->qp->rnr_retry,
+		.status = qp->rnr_retry,
 		.len = len - (uint32_t)sizeof(head),
-		.dst_qpn = op->req.dst_qpn,
-		.src_qpn = op->src_qpn,
-		.qkey = op->req.qkey,
+		.ack = { ack[0], ack[1] },
+		.dst_qpn = dst_qpn,
+		.src_qpn = qp->num,
+		.qkey = qkey,
 	};
 
 	memcpy(at, &head, sizeof(head));
+}
+
+static void write_head(const struct wf_tcp_op *op, uint8_t *at, uint32_t len)
+{
+	static const uint32_t none[2];
+
+	fill_head(op->qp, op->req.dst_qpn, op->req.qkey, none, at, len);
+}
+
+ssize_t wf_tcp_run_write(struct wf_tcp_chan *chan, const struct wf_nic_qp *qp,
+			 const struct wf_nic_wr *wr,
+			 const struct wf_nic_sge *sge, bool *full)
+{
+	const struct iovec iov[2] = {
+		{ sge->addr, sge->len - wr->late_len },
+		{ (void *)wr->late, wr->late_len },
+	};
+	uint32_t ack[2];
+
+	wf_tcp_out_stamp(chan, ack);
+	fill_head(qp, wr->qpn, wr->qkey, ack, sge->addr, sge->len);
+	return wf_tcp_stream_send(chan->conn, iov, wr->late_len ? 2 : 1,
+				  sge->len, full);
 }
 
 void wf_tcp_run_begin(struct wf_tcp_op *op)
@@ -272,6 +306,62 @@ static bool take_acks(struct wf_tcp_dev *dev, struct wf_tcp_chan *small,
 		wf_tcp_settle_heard(dev, bulk, head->ack[1]));
 }
 
+/* Whether a whole message begins at @bytes. */
+static bool is_whole(const uint8_t *bytes, uint32_t len,
+		     struct wf_tcp_head *head)
+{
+	if (len < sizeof(*head))
+		return false;
+	memcpy(head, bytes, sizeof(*head));
+	return head->magic == WF_TCP_MAGIC && head->kind == WF_TCP_SEND &&
+	       !(head->flags & ~WF_TCP_WAITS) &&
+	       head->len <= len - sizeof(*head);
+}
+
+/* What the user has not polled comes before it. */
+static bool hears(const struct wf_tcp_dev *dev, const struct wf_nic_qp *qp,
+		  const struct wf_tcp_head *head)
+{
+	return qp && qp->hear && qp->qkey == head->qkey && !qp->flushed &&
+	       wf_base_list_empty(&dev->soft.stuck) &&
+	       !wf_queue_cq_ready(&qp->recv_cq->ring);
+}
+
+uint32_t wf_tcp_run_hear(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+			 const uint8_t *bytes, uint32_t len)
+{
+	struct wf_tcp_chan *chan = conn->chan;
+	uint32_t count = 0, at = 0;
+	struct wf_tcp_head head;
+
+	if (!dev->owned || chan->index != WF_TCP_SMALL ||
+	    chan->peer->ah == WF_NIC_AH_UNKNOWN ||
+	    !wf_base_list_empty(&chan->held))
+		return 0;
+	while (is_whole(bytes + at, len - at, &head)) {
+		const struct wf_nic_qp *qp =
+			wf_nic_qp_find(&dev->nic, head.dst_qpn);
+
+		if (!hears(dev, qp, &head) || !take_acks(dev, chan, &head) ||
+		    !qp->hear(qp->hear_arg, chan->peer->ah,
+			      bytes + at + sizeof(head), head.len))
+			break;
+		at += (uint32_t)sizeof(head) + head.len;
+		count++;
+		dev->hastens |= head.flags & WF_TCP_WAITS;
+	}
+	if (!count)
+		return 0;
+	dev->delivered = true;
+	conn->splits = false;
+	chan->taken += count;
+	wf_tcp_count(dev, rx_msgs, count);
+	wf_tcp_count(dev, rx_packets, count);
+	wf_tcp_out_owe(dev, chan->peer,
+		       at + (count - 1) * WF_TCP_ACK_PER_FRAME);
+	return at;
+}
+
 uint32_t wf_tcp_run_take(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			 const uint8_t *bytes, uint32_t len)
 {
@@ -301,7 +391,6 @@ uint32_t wf_tcp_run_take(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	    !wf_tcp_target_run(dev, conn, &first, bytes, at, count))
 		return 0;
 	conn->splits = false;
-	conn->guess_len = 0;
 	chan->taken += count;
 	wf_tcp_count(dev, rx_packets, count);
 	wf_tcp_out_owe(dev, chan->peer,

@@ -111,33 +111,6 @@ void wf_tcp_target_announce(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 	dev->delivered = true;
 }
 
-unsigned int wf_tcp_target_peek(struct wf_tcp_dev *dev,
-				const struct wf_tcp_conn *conn, uint32_t len,
-				uint8_t **places, unsigned int most)
-{
-	struct wf_nic_qp *qp = wf_nic_qp_find(&dev->nic, conn->guess_qpn);
-	const struct wf_tcp_qp *mine;
-	unsigned int count = 0;
-	uint32_t left;
-
-	if (!qp || conn->chan->peer->ah == WF_NIC_AH_UNKNOWN ||
-	    !wf_base_list_empty(&conn->chan->held))
-		return 0;
-	mine = qp->dev;
-	for (left = gather_receives(qp); left && count < most; left--) {
-		const struct wf_nic_rx_desc *desc = &mine->spare[left - 1];
-		uint64_t addr = wf_nic_wqe_addr(desc->addr_lo, desc->addr_hi);
-
-		if (desc->length < len ||
-		    !wf_nic_mr_local(&dev->nic.mrs,
-				     desc->lkey_ctrl & WF_NIC_LKEY_MASK, addr,
-				     len, WF_NIC_LOCAL_WRITE))
-			break;
-		places[count++] = (uint8_t *)(uintptr_t)addr;
-	}
-	return count;
-}
-
 /* -- refusals ---------------------------------------------------------------- */
 
 static bool refuses_too_much(const struct wf_tcp_dev *dev,
@@ -494,7 +467,6 @@ static int begin_send(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		drop_into(conn, status);
 		return 0;
 	}
-	conn->guess_qpn = head->dst_qpn;
 	sink->kind = WF_TCP_SINK_RECV;
 	if (asks)
 		wf_tcp_place_begin(dev, conn);
@@ -744,6 +716,7 @@ void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		return;
 	}
 	chan->taken++;
+	dev->hastens |= conn->frame.head.flags & WF_TCP_WAITS;
 	wf_tcp_out_owe(dev, chan->peer, conn->frame.head.len);
 }
 

@@ -188,6 +188,20 @@ static enum wf_nic_status check_send(struct wf_tcp_dev *dev,
 	return WF_NIC_OK;
 }
 
+static void describe(struct wf_tcp_op *op, uint16_t req_id,
+		     const struct wf_nic_wr *wr)
+{
+	memset(op, 0, offsetof(struct wf_tcp_op, req.sge));
+	wf_base_list_init(&op->nack_link);
+	op->quiet = wr->flags & WF_NIC_WR_QUIET;
+	op->req.req_id = req_id;
+	op->req.has_imm = wr->flags & WF_NIC_WR_IMM;
+	op->req.imm = op->req.has_imm ? wr->imm : 0;
+	op->req.dst_qpn = wr->qpn;
+	op->req.ah = wr->ah;
+	op->req.qkey = wr->qkey;
+}
+
 struct wf_tcp_op *wf_tcp_work_send(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 				   uint16_t req_id, const struct wf_nic_wr *wr,
 				   const struct wf_nic_sge *sge, int count,
@@ -200,16 +214,8 @@ struct wf_tcp_op *wf_tcp_work_send(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 	*err = op ? 0 : -ENOMEM;
 	if (!op)
 		return NULL;
-	wf_nic_count(&dev->nic.counters->tx_msgs, 1);
-	memset(op, 0, offsetof(struct wf_tcp_op, req.sge));
-	wf_base_list_init(&op->nack_link);
-	op->quiet = wr->flags & WF_NIC_WR_QUIET;
-	op->req.req_id = req_id;
-	op->req.has_imm = wr->flags & WF_NIC_WR_IMM;
-	op->req.imm = op->req.has_imm ? wr->imm : 0;
-	op->req.dst_qpn = wr->qpn;
-	op->req.ah = wr->ah;
-	op->req.qkey = wr->qkey;
+	wf_tcp_count(dev, tx_msgs, 1);
+	describe(op, req_id, wr);
 	status = check_send(dev, sge, count, &op->req);
 	if (!ah)
 		status = WF_NIC_BAD_AH;
@@ -222,9 +228,44 @@ struct wf_tcp_op *wf_tcp_work_send(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 		return NULL;
 	}
 	op->chan = adopt(dev, qp, op, ah->dev);
-	if (wr->flags & WF_NIC_WR_RUN)
+	if (wr->flags & WF_NIC_WR_RUN) {
+		wf_tcp_run_catch_up(sge, wr);
 		wf_tcp_run_begin(op);
+	}
 	return op;
+}
+
+bool wf_tcp_work_first(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
+		       uint16_t req_id, const struct wf_nic_wr *wr,
+		       const struct wf_nic_sge *sge)
+{
+	struct wf_nic_ah *ah = wf_nic_ah_find(&dev->nic, wr->ah);
+	struct wf_tcp_peer *peer = ah ? ah->dev : NULL;
+	struct wf_tcp_op *op;
+	bool full;
+	ssize_t n;
+
+	if (!peer || peer->lost || sge->len > dev->nic.caps.max_msg ||
+	    !wf_tcp_out_is_free(&peer->chans[WF_TCP_SMALL], sge->len) ||
+	    !wf_nic_mr_local(&dev->nic.mrs, sge->lkey, (uintptr_t)sge->addr,
+			     sge->len, 0))
+		return false;
+	op = wf_base_pool_get(&dev->ops);
+	if (!op)
+		return false;
+	n = wf_tcp_run_write(&peer->chans[WF_TCP_SMALL], qp, wr, sge, &full);
+	dev->now = wf_base_clock_ns();
+	wf_tcp_run_catch_up(sge, wr);
+	wf_tcp_count(dev, tx_msgs, 1);
+	describe(op, req_id, wr);
+	op->run = 1;
+	op->req.sges = 1;
+	op->req.len = sge->len;
+	op->req.sge[0] = (struct wf_nic_local){ (uintptr_t)sge->addr, sge->len,
+						sge->lkey };
+	op->chan = adopt(dev, qp, op, peer);
+	wf_tcp_out_wrote(dev, op, n, full);
+	return true;
 }
 
 /* False: no room for another; the descriptor stays in the ring. */
