@@ -10,7 +10,7 @@
  *
  * Models:
  *	src/shm/put.h: wf_shm_put_publish
- *	src/shm/out.c: wf_shm_out_ring
+ *	src/shm/put.c: wf_shm_out_ring
  *	src/shm/board.h: wf_shm_board_ring wf_shm_board_begin
  *	src/shm/board.h: wf_shm_board_answer
  *	src/shm/watch.c: set_bell answer_bells answer_line

@@ -242,7 +242,7 @@ static void test_withdrawn(void **state)
 	/* And its head were filled in. */
 	wf_base_list_del(&peer->acker);
 	peer->owes = false;
-	chan->ack_sent = wf_tcp_out_ack_of(chan);
+	chan->ack_sent = wf_tcp_ack_of(chan);
 	chan->conn->full = false;
 	dev->full_count--;
 	assert_int_equal(wf_nic_ah_abandon(p.a.nic, p.a.ah), 0);

@@ -170,7 +170,7 @@ void wf_tcp_conn_drop(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 
 void wf_tcp_conn_rest(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 {
-	wf_tcp_out_say(dev, chan->conn, WF_TCP_REST);
+	wf_tcp_ack_say(dev, chan->conn, WF_TCP_REST);
 	wf_tcp_conn_drop(dev, chan);
 }
 
@@ -326,8 +326,8 @@ static void came_up(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	wf_tcp_count(dev, accepts, !chan->conn->mine);
 	/* Frames that are not sent again must be acknowledged over this
 	 * connection. */
-	chan->ack_sent = wf_tcp_out_ack_of(chan) - 1;
-	wf_tcp_out_owe(dev, peer, UINT32_MAX);
+	chan->ack_sent = wf_tcp_ack_of(chan) - 1;
+	wf_tcp_ack_owe(dev, peer, UINT32_MAX);
 	wf_tcp_out_activate(dev, chan);
 	wf_tcp_peer_arm(dev, peer, dev->now + dev->idle_ns);
 }

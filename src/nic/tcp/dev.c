@@ -449,7 +449,7 @@ static void say_goodbye(struct wf_tcp_dev *dev)
 			    0)
 				break;
 		}
-		wf_tcp_out_say(dev, conn, WF_TCP_BYE);
+		wf_tcp_ack_say(dev, conn, WF_TCP_BYE);
 		wf_os_shutdown(conn->fd, SHUT_WR);
 	}
 }

@@ -702,21 +702,26 @@ bool wf_tcp_out_now(struct wf_tcp_dev *dev, struct wf_tcp_op *op);
 bool wf_tcp_out_is_free(const struct wf_tcp_chan *chan, size_t cost);
 void wf_tcp_out_wrote(struct wf_tcp_dev *dev, struct wf_tcp_op *op, ssize_t n,
 		      bool full);
+
+/* -- ack.c: acknowledgements ------------------------------------------------- */
+
 /* What a head on @via acknowledges; it is about to be written. */
-void wf_tcp_out_stamp(const struct wf_tcp_chan *via, uint32_t ack[2]);
+void wf_tcp_ack_stamp(const struct wf_tcp_chan *via, uint32_t ack[2]);
 /* Something of the peer was taken: it is to be told, soon or now. */
-void wf_tcp_out_owe(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
+void wf_tcp_ack_owe(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 		    uint32_t bytes);
+/* Whether a head on @via would acknowledge anything new. */
+bool wf_tcp_ack_has_news(const struct wf_tcp_chan *via);
 /* A head with acknowledgements may not leave after all. */
-void wf_tcp_out_ack_again(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
-int wf_tcp_out_acks(struct wf_tcp_dev *dev, bool all);
+void wf_tcp_ack_again(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
+int wf_tcp_ack_send(struct wf_tcp_dev *dev, bool all);
 /* Sends a head that asks for one, if nothing is in the way. */
-void wf_tcp_out_ask(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
-uint32_t wf_tcp_out_ack_of(const struct wf_tcp_chan *chan);
+void wf_tcp_ack_ask(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
+uint32_t wf_tcp_ack_of(const struct wf_tcp_chan *chan);
 /* Puts a refusal into chan->nacks or chan->nacks_sent. */
-void wf_tcp_out_add_nack(struct wf_list *nacks, struct wf_tcp_op *op);
+void wf_tcp_ack_add_nack(struct wf_list *nacks, struct wf_tcp_op *op);
 /* One word at once, if there is room: BYE, REST. */
-void wf_tcp_out_say(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+void wf_tcp_ack_say(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		    enum wf_tcp_kind kind);
 
 /* -- probe.c: losses at the end of what was sent ------------------------------ */

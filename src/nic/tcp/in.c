@@ -214,7 +214,7 @@ static void take_note(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		wf_tcp_count(dev, acks_received, 1);
 		if (wf_unlikely(conn->frame.head.flags & WF_TCP_ASKS)) {
 			chan->answers = true;
-			wf_tcp_out_owe(dev, chan->peer, UINT32_MAX);
+			wf_tcp_ack_owe(dev, chan->peer, UINT32_MAX);
 		}
 	}
 }

@@ -301,7 +301,7 @@ int wf_tcp_pass(struct wf_tcp_dev *dev)
 	if (!wf_base_list_empty(&dev->active))
 		wf_tcp_pass_pump(dev, QUANTUM);
 	if (!wf_base_list_empty(&dev->ackers))
-		did += wf_tcp_out_acks(dev, must_hasten(dev, did));
+		did += wf_tcp_ack_send(dev, must_hasten(dev, did));
 	if (!wf_base_list_empty(&dev->dead))
 		wf_tcp_conn_free_dead(dev);
 	if (!wf_base_list_empty(&dev->soft.stuck))
@@ -316,7 +316,7 @@ static uint64_t rest_until(struct wf_tcp_dev *dev)
 	bool is_deaf;
 
 	wf_tcp_settle(dev);
-	wf_tcp_out_acks(dev, true);
+	wf_tcp_ack_send(dev, true);
 	wf_nic_soft_tell(&dev->soft);
 	is_deaf = wf_tcp_hot_attach_all(dev);
 	at = wf_nic_timers_next(&dev->timers);

@@ -328,7 +328,7 @@ bool wf_tcp_peer_resume(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		if (op->kind == WF_TCP_OP_NACK) {
 			refused = &chan->peer->chans[op->req.op];
 			wf_base_list_unlink(&op->nack_link);
-			wf_tcp_out_add_nack(&refused->nacks, op);
+			wf_tcp_ack_add_nack(&refused->nacks, op);
 		}
 		if (op->over) {
 			/* Nobody asks for it any more. */

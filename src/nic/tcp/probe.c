@@ -48,7 +48,7 @@ static uint64_t look(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	if (dev->now >= chan->silent_from + patience(chan, &path)) {
 		/* What the kernel still has to send is as good. */
 		if (!path.unsent)
-			wf_tcp_out_ask(dev, chan);
+			wf_tcp_ack_ask(dev, chan);
 		chan->probes++;
 	}
 	return chan->silent_from + patience(chan, &path);

@@ -127,7 +127,7 @@ static void ask(struct pair *p, unsigned index)
 		came = chan->conn->came_at;
 		progress_for(&p->a, WF_NS_PER_MS);
 	}
-	wf_tcp_out_ask(wf_tcp_dev_of(p->a.nic), chan);
+	wf_tcp_ack_ask(wf_tcp_dev_of(p->a.nic), chan);
 	while (COUNTED(&p->a, acks_received) == before) {
 		pair_progress(p);
 		assert_true(wf_base_clock_ns() < end);
@@ -178,7 +178,7 @@ static void test_flood(void **state)
 		pair_progress(&p);
 	sent = COUNTED(&p.b, acks_sent);
 	for (int i = 0; i < 200; i++)
-		wf_tcp_out_ask(wf_tcp_dev_of(p.a.nic), chan);
+		wf_tcp_ack_ask(wf_tcp_dev_of(p.a.nic), chan);
 	assert_int_equal(COUNTED(&p.a, probes), 200);
 	while (COUNTED(&p.b, acks_sent) == sent) {
 		wf_nic_progress(p.b.nic);

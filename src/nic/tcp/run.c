@@ -73,7 +73,7 @@ ssize_t wf_tcp_run_write(struct wf_tcp_chan *chan, const struct wf_nic_qp *qp,
 	};
 	uint32_t ack[2];
 
-	wf_tcp_out_stamp(chan, ack);
+	wf_tcp_ack_stamp(chan, ack);
 	fill_head(qp, wr->qpn, wr->qkey, ack, sge->addr, sge->len);
 	return wf_tcp_stream_send(chan->conn, iov, wr->late_len ? 2 : 1,
 				  sge->len, full);
@@ -357,7 +357,7 @@ uint32_t wf_tcp_run_hear(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	chan->taken += count;
 	wf_tcp_count(dev, rx_msgs, count);
 	wf_tcp_count(dev, rx_packets, count);
-	wf_tcp_out_owe(dev, chan->peer,
+	wf_tcp_ack_owe(dev, chan->peer,
 		       at + (count - 1) * WF_TCP_ACK_PER_FRAME);
 	return at;
 }
@@ -393,7 +393,7 @@ uint32_t wf_tcp_run_take(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	conn->splits = false;
 	chan->taken += count;
 	wf_tcp_count(dev, rx_packets, count);
-	wf_tcp_out_owe(dev, chan->peer,
+	wf_tcp_ack_owe(dev, chan->peer,
 		       at + (count - 1) * WF_TCP_ACK_PER_FRAME);
 	return at;
 }

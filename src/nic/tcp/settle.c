@@ -81,7 +81,7 @@ static void settle_chan(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 		op->where = WF_TCP_NOWHERE;
 		/* Now BULK may acknowledge the refused frame, too. */
 		if (wf_unlikely(op->kind == WF_TCP_OP_NACK))
-			wf_tcp_out_owe(dev, chan->peer, 0);
+			wf_tcp_ack_owe(dev, chan->peer, 0);
 		if (op->kind == WF_TCP_OP_READ && !op->over && !op->status)
 			wf_base_list_add_tail(&chan->peer->reads, &op->link);
 		else if (op->over)

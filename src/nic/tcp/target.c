@@ -140,7 +140,7 @@ static int refuse(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	op->status = (uint8_t)status;
 	op->seq = seq;
 	op->req.op = chan->index;
-	wf_tcp_out_add_nack(&chan->nacks, op);
+	wf_tcp_ack_add_nack(&chan->nacks, op);
 	wf_tcp_work_queue(dev, op, &chan->peer->chans[WF_TCP_SMALL]);
 	if (status == WF_NIC_RNR)
 		wf_tcp_count(dev, rnr_sent, 1);
@@ -717,7 +717,7 @@ void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	}
 	chan->taken++;
 	dev->hastens |= conn->frame.head.flags & WF_TCP_WAITS;
-	wf_tcp_out_owe(dev, chan->peer, conn->frame.head.len);
+	wf_tcp_ack_owe(dev, chan->peer, conn->frame.head.len);
 }
 
 bool wf_tcp_target_run(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
@@ -760,7 +760,7 @@ int wf_tcp_target_retry(struct wf_tcp_dev *dev)
 		if (status != WF_NIC_OK &&
 		    refuse(dev, held->chan, held->seq, status))
 			continue;
-		wf_tcp_out_owe(dev, held->chan->peer, held->frame.head.len);
+		wf_tcp_ack_owe(dev, held->chan->peer, held->frame.head.len);
 		drop_held(dev, held);
 		did++;
 	}

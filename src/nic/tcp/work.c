@@ -42,7 +42,7 @@ static bool unqueue(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
 	if (wf_unlikely(leaves))
 		wf_tcp_run_leave(op);
 	/* Its head may have been filled in when the kernel had no room. */
-	wf_tcp_out_ack_again(dev, chan->peer);
+	wf_tcp_ack_again(dev, chan->peer);
 	/* Half of its frame has left, and the other half cannot follow: what
 	 * else there is goes over another connection. */
 	if (begun) {
