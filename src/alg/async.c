@@ -111,7 +111,8 @@ static void in_child(void)
 	wf_base_list_init(&ready_list);
 	atomic_store(&shared.done.top, NULL);
 	atomic_store(&shared.undone, 0);
-	atomic_store(&shared.in_flight, 0);
+	/* Callbacks that the child is in return there. */
+	atomic_store(&shared.in_flight, inside);
 	atomic_store(&shared.attention, 0);
 	atomic_store(&shared.closing, false);
 	polling = false;

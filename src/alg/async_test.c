@@ -250,6 +250,41 @@ static void test_fork(void **state)
 	}
 }
 
+static pid_t forked;
+
+static void fork_inside(struct wd_comp_ctx *ctx, int result, void *arg)
+{
+	record(ctx, result, arg);
+	forked = fork();
+}
+
+/* The child returns from the callback that it was born in, and ends its own use
+ * of jobs. */
+static void test_fork_inside(void **state)
+{
+	struct job *job = &jobs[0];
+	int status;
+
+	(void)state;
+	memset(&job->ctx, 0, sizeof(job->ctx));
+	atomic_store(&job->calls, 0);
+	assert_int_equal(wd_alg_async_deflate(&job->ctx, fork_inside, job, data,
+					      SIZE, job->out, sizeof(job->out)),
+			 0);
+	while (!atomic_load(&job->calls)) {
+		wd_alg_wait(-1);
+		wd_alg_poll(0);
+	}
+	if (!forked) {
+		alarm(20);
+		if (!TSAN)
+			wd_alg_async_fini();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(forked, &status, 0), forked);
+	assert_int_equal(status, 0);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -447,6 +482,7 @@ int main(void)
 		cmocka_unit_test(test_cancel_under_way),
 		cmocka_unit_test(test_chain),
 		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_fork_inside),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_fini_while_submitting),
 	};

@@ -146,17 +146,25 @@ static int copy_table(struct wd_alg_comp *to, const struct wd_alg_comp *from)
 static struct entry *entry_of(const struct wd_alg_comp *source,
 			      const struct wd_alg_comp *table, const char *from)
 {
+	struct wd_alg_comp same = *table;
 	struct entry *e;
 
 	for (e = entries; e; e = e->next) {
-		if (e->source == source &&
-		    !memcmp(&e->table, table, sizeof(*table)))
+		same.name = e->table.name;
+		if (e->source == source && !strcmp(same.name, table->name) &&
+		    !memcmp(&e->table, &same, sizeof(same)))
 			return e;
 	}
+	/* The name is read without a reference: after the driver is
+	 * unregistered its own may be unmapped. */
 	e = calloc(1, sizeof(*e));
-	if (!e)
+	same.name = strdup(table->name);
+	if (!e || !same.name) {
+		free((char *)same.name);
+		free(e);
 		return NULL;
-	e->table = *table;
+	}
+	e->table = same;
 	e->source = source;
 	e->from = from;
 	e->cost.node = table->node;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "devd/server.h"
@@ -57,19 +58,28 @@ int wf_devd_kept_make(const char *name, uint64_t size, int *ours, int *theirs)
 	return err == -ENOSPC || err == -EFBIG ? -ENOMEM : err;
 }
 
+/* What only names the file (O_PATH) is not counted by leases, and could open it
+ * again: so nothing is left in it. */
+static void empty(int fd)
+{
+	struct stat st;
+
+	if (!fstat(fd, &st) && st.st_size)
+		fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+			  st.st_size);
+}
+
 /* If somebody opens the file in this moment, the kernel sends a signal: SIGURG,
  * which is ignored, not SIGIO, which ends a process. Where the kernel has no leases
  * we cannot know, and count nothing. */
 static bool is_ours_alone(int fd)
 {
-	bool held;
-
 	fcntl(fd, F_SETSIG, SIGURG);
-	held = fcntl(fd, F_SETLEASE, F_WRLCK) &&
-	       (errno == EAGAIN || errno == EBUSY);
-	if (!held)
-		fcntl(fd, F_SETLEASE, F_UNLCK);
-	return !held;
+	if (fcntl(fd, F_SETLEASE, F_WRLCK))
+		return errno != EAGAIN && errno != EBUSY;
+	empty(fd);
+	fcntl(fd, F_SETLEASE, F_UNLCK);
+	return true;
 }
 
 static void discharge(const struct wf_devd_kept *kept)

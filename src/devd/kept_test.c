@@ -7,6 +7,7 @@
  */
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "devd/raw_test.h"
 #include "devd/rig_test.h"
@@ -147,6 +148,33 @@ static void test_queues(void **state)
 	close(sock);
 }
 
+/* A descriptor that only names the file is not counted by the kernel, and can open
+ * it later: nothing is left in the file then. */
+static void test_named(void **state)
+{
+	int sock = raw_hello(), fd, named;
+	char path[32];
+	uint32_t chan;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(raw_open(sock, &chan, &fd), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	named = open(path, O_PATH | O_CLOEXEC);
+	assert_true(named >= 0);
+	assert_int_equal(fstat(named, &st), 0);
+	assert_true(st.st_blocks > 0);
+	close(fd);
+	assert_int_equal(raw_close(sock, chan), 0);
+	for (int i = 0; i < 1000 && st.st_blocks; i++) {
+		usleep(10000);
+		assert_int_equal(fstat(named, &st), 0);
+	}
+	assert_int_equal(st.st_blocks, 0);
+	close(named);
+	close(sock);
+}
+
 static int ready[2], hold[2];
 
 /* Its connection ends, and it keeps 4 MiB. */
@@ -225,6 +253,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_mapping, start, stop),
 		cmocka_unit_test_setup_teardown(test_queues, start, stop),
+		cmocka_unit_test_setup_teardown(test_named, start, stop),
 		cmocka_unit_test(test_user),
 	};
 

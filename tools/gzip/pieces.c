@@ -408,6 +408,7 @@ static int run_group(struct wf_gzip_pieces *p, struct group *g)
 	struct wd_comp_job all = { .inflate = 1 };
 	struct wf_alg_start start = { 0 };
 	struct wf_alg_choice choice;
+	bool good;
 	int ret;
 
 	for (size_t i = 0; i < g->count; i++)
@@ -422,10 +423,11 @@ static int run_group(struct wf_gzip_pieces *p, struct group *g)
 		ret = by_device(p, choice.slot, g);
 	else
 		ret = by_library(p, choice.passed, g);
-	if (!ret && choice.cost && !is_final(g))
+	good = !ret && (!choice.cost || is_final(g));
+	if (!ret && choice.slot && !good)
 		ret = -ENODEV;
 	if (choice.cost)
-		wf_alg_cost_end(choice.cost, &all, start, !ret,
+		wf_alg_cost_end(choice.cost, &all, start, good,
 				wf_base_clock_ns());
 	if (ret == -ENODEV && choice.cost && choice.slot)
 		ret = by_library(
