@@ -66,7 +66,8 @@ struct wf_shm_ep {
 	bool settling; /* an out is shut, and there is no room for its replies */
 	uint32_t last_number; /* last number given to a channel that we read */
 	uint32_t connecting;
-	uint64_t tend_at; /* when one of them is due, ns; 0: not known */
+	uint32_t silent_lines; /* shm/silence.c */
+	uint64_t tend_at;      /* when one of them is due, ns; 0: not known */
 	uint32_t open_outs;
 	uint32_t stats_at;	     /* the ring whose counts are added next */
 	struct wf_list pending_outs; /* have messages that wait for room */

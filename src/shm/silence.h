@@ -10,7 +10,8 @@
 struct wf_shm_out;
 
 /* Logs one line for a peer that was never reached, or that has our hello and
- * never answered: it may be stopped, or make no progress. @after: for how long
+ * never answered: it may be stopped, or make no progress. If an endpoint waits for
+ * many such peers at once, four are named. @after: for how long
  * it was waited for, @left: how long it still is, ns. */
 void wf_shm_silence_tell(const struct wf_shm_out *out, uint64_t after,
 			 uint64_t left);
