@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memory that the application has registered and names in its calls (desc). On an
- * EFA device no operation registers such memory again, which is counted here. What
- * the descriptor says is never trusted: memory that is partly or wholly outside of
- * the registration, that may not be used so, or whose registration was closed, is
- * sent and received all the same. Without such a device descriptors mean nothing.
+ * EFA device no operation registers such memory again, but for messages that their
+ * receiver reads, which is counted here. What the descriptor says is never trusted:
+ * memory that is partly or wholly outside of the registration, that may not be used
+ * so, or whose registration was closed, is sent and received all the same. Without
+ * such a device descriptors mean nothing.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -121,17 +122,19 @@ static unsigned int exchange(struct side side[2], size_t from, size_t len,
 
 static void check_messages(struct side side[2])
 {
+	unsigned int once = on_efa() ? ROUNDS : 0;
 	void *mine = side[0].desc, *theirs = side[1].desc;
 
 	exchange(side, 0, 64, NULL, NULL); /* both know each other */
-	CHECK_EQ(exchange(side, 0, LEN, mine, theirs), 0);
+	/* The receiver gets a key of the message alone. */
+	CHECK_EQ(exchange(side, 0, LEN, mine, theirs), once);
 	CHECK_EQ(exchange(side, 5000, MEDIUM, mine, theirs), 0);
 	CHECK_EQ(exchange(side, LEN - MEDIUM, MEDIUM, mine, theirs), 0);
 	if (!on_efa())
 		return;
 	/* None, and none on one side. */
 	CHECK_EQ(exchange(side, 0, LEN, NULL, NULL), 2 * ROUNDS);
-	CHECK_EQ(exchange(side, 0, LEN, mine, NULL), ROUNDS);
+	CHECK_EQ(exchange(side, 0, LEN, mine, NULL), 2 * ROUNDS);
 	CHECK_EQ(exchange(side, 0, LEN, NULL, theirs), ROUNDS);
 	CHECK_EQ(exchange(side, 0, MEDIUM, NULL, NULL), ROUNDS);
 }
@@ -161,14 +164,14 @@ static void check_wrong(struct side side[2])
 		theirs = i ? theirs : side[1].desc;
 	}
 	CHECK_EQ(exchange(side, 0, LEN, mine, theirs), most);
-	CHECK_EQ(exchange(side, 0, LEN, side[0].desc, side[1].desc), 0);
+	CHECK_EQ(exchange(side, 0, LEN, side[0].desc, side[1].desc), most / 2);
 }
 
 /* Calls with several pieces, each with its own. */
 static void check_vectors(struct side side[2])
 {
 	for (int i = 0; i < 2; i++) {
-		unsigned int want = on_efa() && i ? 2 : 0;
+		unsigned int want = on_efa() ? (i ? 3 : 2) : 0;
 		void *descs[2][2] = {
 			{ side[0].desc, i ? NULL : side[0].desc },
 			{ i ? NULL : side[1].desc, side[1].desc },
@@ -292,13 +295,14 @@ static void check_multi(struct side side[2])
 		weft_test_wait_ok(side[0].t.txcq, &sent[i]);
 	}
 	CHECK(!memcmp(side[0].memory, side[1].memory, LEN / 4 * 3));
-	CHECK_EQ(count(), 0);
+	CHECK_EQ(count(), on_efa() ? 3 : 0);
 	CHECK_OK(fi_cancel(&side[1].t.ep->fid, &context));
 	weft_test_wait_err(side[1].t.rxcq, &context, FI_ECANCELED);
 }
 
 /* The registration is closed while the device still needs it. Both sides are told,
- * or the message has arrived, and the next one does. */
+ * or the message has arrived, and the next one does. The sender's is not needed for
+ * what the receiver reads. */
 static void check_closed_in_use(struct side side[2], int closer)
 {
 	struct weft_test_comp out, in;
@@ -325,9 +329,10 @@ static void check_closed_in_use(struct side side[2], int closer)
 		CHECK(weft_test_holds(side[1].memory, LEN, 9));
 	else
 		CHECK(on_efa());
-	if (on_efa() && closer == 0)
-		CHECK(out.ret < 0);
-	CHECK_EQ(exchange(side, 0, LEN, side[0].desc, side[1].desc), 0);
+	if (closer == 0)
+		CHECK(out.ret > 0);
+	CHECK_EQ(exchange(side, 0, LEN, side[0].desc, side[1].desc),
+		 on_efa() ? ROUNDS : 0);
 }
 
 int main(void)

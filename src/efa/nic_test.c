@@ -446,11 +446,13 @@ static void test_described(void **state)
 				       access, &inside),
 			 0);
 	assert_int_equal(inside.rkey, rkey);
+	assert_true(inside.lent);
 	/* One byte more, and what the application has not allowed. */
 	assert_int_equal(wf_nic_mr_use(pair[0].nic, desc, memory + 100, BYTES,
 				       access, &beyond),
 			 0);
 	assert_int_not_equal(beyond.rkey, rkey);
+	assert_false(beyond.lent);
 	assert_int_equal(wf_nic_mr_use(pair[0].nic, desc, memory, BYTES,
 				       WF_NIC_REMOTE_WRITE, &reads),
 			 -EOPNOTSUPP);
@@ -485,6 +487,7 @@ static void test_described(void **state)
 				       access, &inside),
 			 0);
 	assert_int_not_equal(inside.rkey, rkey);
+	assert_false(inside.lent);
 	sge.lkey = inside.lkey;
 	assert_int_equal(wf_nic_post_send(pair[0].qp, &wr, &sge, 1), 0);
 	assert_int_equal(await(pair, &pair[1]).len, 4000);

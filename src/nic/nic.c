@@ -144,6 +144,7 @@ int wf_nic_mr_reg(struct wf_nic *nic, void *addr, size_t len, unsigned access,
 	wf_base_lock_take(&nic->lock);
 	ret = nic->ops->mr_reg(nic, addr, len, access, mr);
 	wf_base_lock_drop(&nic->lock);
+	mr->lent = false;
 	return ret;
 }
 
@@ -156,6 +157,7 @@ int wf_nic_mr_use(struct wf_nic *nic, const void *desc, void *addr, size_t len,
 		wf_base_lock_take(&nic->lock);
 		ret = nic->ops->mr_use(nic, desc, addr, len, access, mr);
 		wf_base_lock_drop(&nic->lock);
+		mr->lent = !ret;
 	}
 	return ret == -ENOENT ? wf_nic_mr_reg(nic, addr, len, access, mr) : ret;
 }

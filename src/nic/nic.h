@@ -111,6 +111,7 @@ void wf_nic_wait_end(struct wf_nic *nic);
 struct wf_nic_mr {
 	uint32_t lkey; /* for our own descriptors */
 	uint32_t rkey; /* for peers */
+	bool lent;     /* the application's: wf_nic_mr_use() */
 };
 
 /* You may send from all registered memory. Keys are never 0, and a key that was
@@ -120,8 +121,11 @@ int wf_nic_mr_reg(struct wf_nic *nic, void *addr, size_t len, unsigned access,
 
 /* The same; but memory inside a registration of the application that @desc names
  * (wf_nic_key_desc()) and that has this access is known to the device, which is
- * not asked. When the application closes that registration, requests that still
- * use the memory fail. @desc may be anything. */
+ * not asked: @mr is lent, and its keys are those of the whole registration.
+ * wf_nic_mr_dereg() then ends no access: requests that the device has go on, and
+ * a peer that knows the rkey can use it until the application closes its
+ * registration, when requests that still use the memory fail. @desc may be
+ * anything. */
 int wf_nic_mr_use(struct wf_nic *nic, const void *desc, void *addr, size_t len,
 		  unsigned access, struct wf_nic_mr *mr);
 
@@ -137,8 +141,8 @@ struct wf_nic_access {
  * not touch memory that wf_nic_attr.find no longer returns. */
 void wf_nic_sync(struct wf_nic *nic);
 
-/* From here on the device does not touch the memory: requests that still use it
- * fail. -EINVAL: no such key. */
+/* From here on the device does not touch the memory, unless it was lent: requests
+ * that still use it fail. -EINVAL: no such key. */
 int wf_nic_mr_dereg(struct wf_nic *nic, uint32_t lkey);
 
 /* -- address handles -------------------------------------------------------- */

@@ -78,8 +78,8 @@ struct wf_nic_ops {
 	 * -ENOENT: it is not. NULL: there are none. */
 	int (*mr_use)(struct wf_nic *nic, const void *desc, void *addr,
 		      size_t len, unsigned access, struct wf_nic_mr *mr);
-	/* The device does not touch the memory any more. -EINVAL: no such
-	 * key. */
+	/* The device does not touch the memory any more, if it is of mr_reg.
+	 * -EINVAL: no such key. */
 	int (*mr_dereg)(struct wf_nic *nic, uint32_t lkey);
 
 	/* No lock. Memory and doorbells of @sq and @rq descriptors, if they are

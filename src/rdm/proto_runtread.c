@@ -30,7 +30,7 @@ static bool can_use_for_send(const struct wf_rdm_ep *ep,
 	const uint64_t needs = WF_WIRE_FEATURE_RDMA_READ | WF_WIRE_FEATURE_RUNT;
 	size_t runt = ep->attr.runt_size;
 
-	return runt && tx->registered && !tx->req.delivery &&
+	return runt && tx->registered && !tx->lent && !tx->req.delivery &&
 	       tx->req.len >= ep->attr.read_min && tx->req.len > runt &&
 	       ep->attr.reads && peer->greeted_us &&
 	       (peer->features & needs) == needs &&

@@ -42,6 +42,17 @@ void wf_rdm_pull_end(struct wf_rdm_rx *rx)
 	rx->pull = NULL;
 }
 
+bool wf_rdm_pull_is_lent(const struct wf_rdm_rx *rx)
+{
+	const struct wf_rdm_pull *pull = rx->pull;
+
+	for (uint32_t i = 0; pull && i < pull->registered; i++) {
+		if (pull->iov[i].iov_len && pull->mrs[i].lent)
+			return true;
+	}
+	return false;
+}
+
 bool wf_rdm_pull_uses(const struct wf_rdm_rx *rx, uint64_t key)
 {
 	for (uint32_t i = 0; rx->pull && i < rx->seg_count; i++) {

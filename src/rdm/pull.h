@@ -30,6 +30,9 @@ bool wf_rdm_pull_pump(struct wf_rdm_rx *rx);
 /* Deregisters our memory from the device. */
 void wf_rdm_pull_end(struct wf_rdm_rx *rx);
 
+/* Whether reads that the device has go on after that: wf_nic_mr_use(). */
+bool wf_rdm_pull_is_lent(const struct wf_rdm_rx *rx);
+
 /* Whether the read may access the memory of @key. */
 bool wf_rdm_pull_uses(const struct wf_rdm_rx *rx, uint64_t key);
 

@@ -65,8 +65,17 @@ void wf_rdm_rx_free(struct wf_rdm_rx *rx)
 	free(rx);
 }
 
+static void report_failure(struct wf_rdm_rx *rx)
+{
+	if (rx->rx)
+		wf_match_rxq_fail(rx->ep->rxq, rx->rx, &rx->env, rx->err);
+	rx->rx = NULL;
+}
+
 void wf_rdm_rx_settle(struct wf_rdm_rx *rx)
 {
+	if (rx->err && !rx->outstanding)
+		report_failure(rx);
 	if (rx->over && !rx->waits && !rx->owes && !rx->outstanding)
 		wf_rdm_rx_free(rx);
 }
@@ -205,6 +214,8 @@ void wf_rdm_rx_finish(struct wf_rdm_rx *rx)
 
 void wf_rdm_rx_fail(struct wf_rdm_rx *rx, int err, bool tell)
 {
+	bool is_lent = wf_rdm_pull_is_lent(rx);
+
 	if (rx->err)
 		return;
 	rx->err = err;
@@ -212,12 +223,13 @@ void wf_rdm_rx_fail(struct wf_rdm_rx *rx, int err, bool tell)
 	wf_base_list_del(&rx->owe_link);
 	wf_base_list_del(&rx->msg_link);
 	wf_base_list_del(&rx->stream.link);
-	/* From here on the device does not touch the memory. */
+	/* From here on the device does not touch the memory. If it is the
+	 * application's registration, reads that the device has go on: the
+	 * memory is the application's again when they are done. */
 	wf_rdm_pull_end(rx);
 	wf_rdm_place_end(rx);
-	if (rx->rx)
-		wf_match_rxq_fail(rx->ep->rxq, rx->rx, &rx->env, err);
-	rx->rx = NULL;
+	if (!is_lent)
+		report_failure(rx);
 	rx->over = true;
 	/* It waits for a receive to fail, and not for the peer. */
 	if (rx->waits) {

@@ -52,7 +52,8 @@ struct wf_rdm_rx {
 	bool receipt;  /* the sender wants one */
 	bool waits;    /* in the matcher */
 	bool dropping; /* nobody wants the bytes */
-	bool over;     /* reported, or there is nothing to report */
+	bool over;     /* reported, or there is nothing to report; or it has
+			  failed and is reported after its last read */
 	bool nacked;   /* comes by CTS after all */
 	bool placing;  /* the device has its place: place.h */
 	uint32_t place;

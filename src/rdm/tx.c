@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "op/iov.h"
+#include "rdm/direct.h"
 #include "rdm/ep.h"
 #include "rdm/peer.h"
 #include "rdm/pkt.h"
@@ -39,29 +40,48 @@ static void unregister(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 	}
 }
 
+/* A peer that is given a key may use it until the memory is deregistered. So
+ * memory that it may read is registered for the operation, and deregistered at
+ * its end; the rest is used by our device alone. */
+static bool may_borrow(const struct wf_rdm_ep *ep, const struct wf_rdm_tx *tx)
+{
+	if (!tx->req.described)
+		return false;
+	if (tx->req.kind == WF_TX_READ ||
+	    (tx->req.kind == WF_TX_WRITE && wf_rdm_direct_can_use(ep, tx, 0)))
+		return true;
+	return !wf_rdm_protocol_longread.can_use_for_send(ep, tx, SIZE_MAX);
+}
+
 /* Registered before a protocol is chosen, so that none has to be given up
  * later. If it fails, the bytes are copied. */
 static void try_register(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 {
 	const struct wf_tx *req = &tx->req;
+	bool borrows, lent = false;
 
+	tx->registered = true; /* as protocols shall see it */
+	borrows = may_borrow(ep, tx);
 	for (uint32_t i = 0; i < req->iov_count; i++) {
 		if (!req->iov[i].iov_len)
 			continue;
-		if (!wf_nic_mr_use(
-			    ep->nic, req->described ? req->desc[i] : NULL,
-			    req->iov[i].iov_base, req->iov[i].iov_len,
-			    req->kind == WF_TX_READ ? WF_NIC_LOCAL_WRITE :
-						      WF_NIC_REMOTE_READ,
-			    &tx->mrs[i]))
+		if (!wf_nic_mr_use(ep->nic, borrows ? req->desc[i] : NULL,
+				   req->iov[i].iov_base, req->iov[i].iov_len,
+				   req->kind == WF_TX_READ ?
+					   WF_NIC_LOCAL_WRITE :
+					   WF_NIC_REMOTE_READ,
+				   &tx->mrs[i])) {
+			lent |= tx->mrs[i].lent;
 			continue;
+		}
 		while (i-- > 0) {
 			if (req->iov[i].iov_len)
 				wf_nic_mr_dereg(ep->nic, tx->mrs[i].lkey);
 		}
+		tx->registered = false;
 		return;
 	}
-	tx->registered = true;
+	tx->lent = lent;
 }
 
 int wf_rdm_tx_keep_copy(struct wf_rdm_tx *tx)
@@ -428,11 +448,30 @@ static bool is_done(const struct wf_rdm_tx *tx)
 	return tx->constructed && tx->protocol->request_completed(tx);
 }
 
+/* It may have failed, but the device still writes to memory that we cannot take
+ * from it. All requests of the hardware come to an end. */
+static bool is_written(const struct wf_rdm_tx *tx)
+{
+	return tx->lent && tx->outstanding &&
+	       tx->protocol == &wf_rdm_protocol_direct_read;
+}
+
+/* No more packets are made of it: it only waits for the device. */
+static void only_waits(struct wf_rdm_tx *tx)
+{
+	wf_base_list_del(&tx->link);
+	wf_base_list_add_tail(&tx->named.peer->flight, &tx->link);
+}
+
 void wf_rdm_tx_settle(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 {
 	if (!tx->reported) {
 		if (tx->pieces || (!tx->err && !is_done(tx)))
 			return;
+		if (wf_unlikely(is_written(tx))) {
+			only_waits(tx);
+			return;
+		}
 		tx->reported = true;
 		if (tx->run)
 			wf_rdm_run_close(tx);
@@ -441,10 +480,7 @@ void wf_rdm_tx_settle(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 		wf_base_list_del(&tx->stream.link);
 		uncount(tx);
 		report(ep, tx);
-		/* No more packets are made of it: it only waits for the
-		 * device. */
-		wf_base_list_del(&tx->link);
-		wf_base_list_add_tail(&tx->named.peer->flight, &tx->link);
+		only_waits(tx);
 	}
 	if (!tx->outstanding)
 		wf_rdm_tx_free(ep, tx);

@@ -6,7 +6,9 @@
  * The memory of an operation is registered with the device as long as the
  * operation lasts. Giving the operation up removes the registration, and the
  * device no longer accesses the memory; the entry itself is freed when the
- * device has returned all packets.
+ * device has returned all packets. Memory that the application has registered is
+ * lent to the operation (wf_nic_mr_use()), if no peer gets its key: then a read
+ * that is given up is reported when the device no longer writes.
  */
 #ifndef WF_RDM_TX_H
 #define WF_RDM_TX_H
@@ -41,6 +43,7 @@ struct wf_rdm_tx {
 	bool answered;	  /* the peer's last word came */
 	bool reported;
 	bool registered;  /* mrs are valid */
+	bool lent;	  /* one of them is */
 	bool nacked;	  /* the peer could not read: goes by CTS instead */
 	bool counted;	  /* in peer->writes or ->reads */
 	bool not_direct;  /* the target's application has to take part */

@@ -197,15 +197,16 @@ static int send_acks(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
 	return did;
 }
 
-void wf_tcp_ack_ask(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
+bool wf_tcp_ack_ask(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 {
 	struct wf_tcp_conn *conn = chan->conn;
 
 	if (conn->full || conn->ended || conn->part ||
 	    !put_note(conn, WF_TCP_ACK, WF_TCP_ASKS))
-		return;
+		return false;
 	wf_tcp_count(dev, probes, 1);
 	wf_tcp_out_pump(dev, chan, 0);
+	return true;
 }
 
 int wf_tcp_ack_send(struct wf_tcp_dev *dev, bool all)

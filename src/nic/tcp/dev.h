@@ -198,6 +198,7 @@ struct wf_tcp_chan {
 	bool by_first; /* a rail that does not connect: rail.c */
 	bool answers;  /* the peer has asked for a head: probe.c */
 	uint8_t probes;
+	uint8_t looks; /* since the last probe, that sent none */
 	uint8_t tries;
 	uint8_t disputes;  /* in a row: see disagree() */
 	uint32_t number;   /* of our last connection */
@@ -715,8 +716,9 @@ bool wf_tcp_ack_has_news(const struct wf_tcp_chan *via);
 /* A head with acknowledgements may not leave after all. */
 void wf_tcp_ack_again(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
 int wf_tcp_ack_send(struct wf_tcp_dev *dev, bool all);
-/* Sends a head that asks for one, if nothing is in the way. */
-void wf_tcp_ack_ask(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
+/* Sends a head that asks for one, if nothing is in the way. False: something
+ * is. */
+bool wf_tcp_ack_ask(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 uint32_t wf_tcp_ack_of(const struct wf_tcp_chan *chan);
 /* Puts a refusal into chan->nacks or chan->nacks_sent. */
 void wf_tcp_ack_add_nack(struct wf_list *nacks, struct wf_tcp_op *op);

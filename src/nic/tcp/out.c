@@ -401,8 +401,9 @@ static void settle(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	n -= note;
 	conn->note_at = 0;
 	conn->note_len = 0;
-	/* There may have been no room for another acknowledgement. */
-	if (note && wf_tcp_ack_has_news(chan))
+	/* There may have been no room for another acknowledgement, or for the
+	 * answer to a probe. */
+	if (note && (wf_tcp_ack_has_news(chan) || chan->answers))
 		wf_tcp_ack_owe(dev, chan->peer, 0);
 	for (unsigned i = 0; i < b->frames && n; i++) {
 		struct wf_tcp_op *op = first_todo(chan);

@@ -13,6 +13,8 @@
 /* Each after twice the time of the one before. Then the kernel's own time-out is
  * as soon; and a peer that has stopped is not asked for ever. */
 #define PROBES_MOST 8u
+/* That sent none, in a row: as above. */
+#define LOOKS_MOST 64u
 
 static bool has_flight(const struct wf_tcp_chan *chan)
 {
@@ -40,16 +42,22 @@ static uint64_t look(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 		chan->silent_from = dev->now;
 		chan->silent_known = chan->known;
 		chan->probes = 0;
+		chan->looks = 0;
 		return dev->now + WF_TCP_PROBE_AFTER;
 	}
-	if (chan->probes >= PROBES_MOST ||
+	if (chan->probes >= PROBES_MOST || chan->looks >= LOOKS_MOST ||
 	    wf_tcp_sock_look(chan->conn->fd, &path))
 		return WF_TCP_NEVER;
 	if (dev->now >= chan->silent_from + patience(chan, &path)) {
-		/* What the kernel still has to send is as good. */
-		if (!path.unsent)
-			wf_tcp_ack_ask(dev, chan);
-		chan->probes++;
+		/* What the kernel, or we, still have to send is as good: the
+		 * peer can answer when it has left. */
+		if (!path.unsent && wf_tcp_ack_ask(dev, chan)) {
+			chan->probes++;
+			chan->looks = 0;
+		} else {
+			chan->silent_from = dev->now;
+			chan->looks++;
+		}
 	}
 	return chan->silent_from + patience(chan, &path);
 }

@@ -306,15 +306,17 @@ static bool take_acks(struct wf_tcp_dev *dev, struct wf_tcp_chan *small,
 		wf_tcp_settle_heard(dev, bulk, head->ack[1]));
 }
 
-/* Whether a whole message begins at @bytes. */
-static bool is_whole(const uint8_t *bytes, uint32_t len,
-		     struct wf_tcp_head *head)
+/* Whether a whole message begins at @bytes. One that is too long is for those who
+ * look at all frames, too. */
+static bool is_whole(const struct wf_tcp_dev *dev, const uint8_t *bytes,
+		     uint32_t len, struct wf_tcp_head *head)
 {
 	if (len < sizeof(*head))
 		return false;
 	memcpy(head, bytes, sizeof(*head));
 	return head->magic == WF_TCP_MAGIC && head->kind == WF_TCP_SEND &&
 	       !(head->flags & ~WF_TCP_WAITS) &&
+	       head->len <= dev->nic.caps.max_recv &&
 	       head->len <= len - sizeof(*head);
 }
 
@@ -338,7 +340,7 @@ uint32_t wf_tcp_run_hear(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	    chan->peer->ah == WF_NIC_AH_UNKNOWN ||
 	    !wf_base_list_empty(&chan->held))
 		return 0;
-	while (is_whole(bytes + at, len - at, &head)) {
+	while (is_whole(dev, bytes + at, len - at, &head)) {
 		const struct wf_nic_qp *qp =
 			wf_nic_qp_find(&dev->nic, head.dst_qpn);
 
