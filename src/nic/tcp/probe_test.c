@@ -86,6 +86,7 @@ static void test_unsent(void **state)
 	struct wf_nic_sge sge;
 	struct wf_nic_wr wr;
 	struct pair p;
+	uint64_t asked;
 
 	(void)state;
 	pair_open(&p);
@@ -98,6 +99,8 @@ static void test_unsent(void **state)
 	/* It connects. */
 	assert_int_equal(wf_nic_post_write(p.a.qp, &wr, &there, &sge), 0);
 	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	/* That may have taken long enough for one. */
+	asked = COUNTED(&p.a, probes);
 	for (int i = 0; i < UNSENT; i++)
 		assert_int_equal(wf_nic_post_write(p.a.qp, &wr, &there, &sge),
 				 0);
@@ -110,7 +113,7 @@ static void test_unsent(void **state)
 		assert_true(wf_base_clock_ns() < end);
 	}
 	assert_int_equal(chan->probes, 0);
-	assert_int_equal(COUNTED(&p.a, probes), 0);
+	assert_int_equal(COUNTED(&p.a, probes), asked);
 	for (int i = 0; i < UNSENT; i++)
 		assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
 	pair_close(&p);
