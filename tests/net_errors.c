@@ -4,7 +4,8 @@
  * the port is closed, a firewall drops everything, something listens there that
  * does not answer, there is no route. Each operation ends with an error
  * completion once the connect time-out is over, injected ones as well; one line
- * names each of these peers; and another peer is served meanwhile.
+ * names each of these peers; and another peer is served meanwhile. Of many peers
+ * at once, as on a host that is down, four are named. (Bug: four every 250 ms.)
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -16,6 +17,9 @@
 #define TIMEOUT_MS 4000 /* FI_WEFT_CONNECT_TIMEOUT; the line comes after 2 s */
 #define LARGE 100000
 #define OPERATIONS 3
+#define MANY 12
+#define NAMED 4
+#define PAUSE_MS 300
 
 enum kind { CLOSED, DROPPED, MUTE, NO_ROUTE, KINDS };
 
@@ -65,6 +69,16 @@ static fi_addr_t insert(struct weft_test *t, const char *addr, uint16_t port)
 	CHECK_EQ(inet_pton(AF_INET, addr, &sin.sin_addr), 1);
 	memcpy(name, &sin, sizeof(sin));
 	return weft_test_insert(t, name);
+}
+
+/* One more host that a firewall hides. */
+static fi_addr_t hide(struct weft_test *t, int i)
+{
+	char addr[INET_ADDRSTRLEN];
+
+	snprintf(addr, sizeof(addr), "10.99.0.%d", 100 + i);
+	net_ip(0, "neigh replace %s lladdr 02:00:00:00:00:77 dev link0", addr);
+	return insert(t, addr, 7777);
 }
 
 /* Of the log: lines with both texts. */
@@ -175,6 +189,27 @@ static bool is_over(const struct world *w)
 	return over;
 }
 
+/* Many at once, half of them a little later. Whether the later ones were begun
+ * while the first ones were waited for, as they are if no other program takes the
+ * processors for a second. */
+static bool begin_many(struct world *w)
+{
+	fi_addr_t hidden[MANY];
+	uint64_t began, word = 1;
+
+	for (int i = 0; i < MANY; i++)
+		hidden[i] = hide(&w->t, i);
+	w->unnamed = 0;
+	began = weft_test_ms();
+	for (int i = 0; i < MANY; i++) {
+		if (i == MANY / 2)
+			weft_test_progress_for(PAUSE_MS);
+		CHECK_OK(weft_test_inject(&w->t, &word, sizeof(word),
+					  hidden[i]));
+	}
+	return weft_test_ms() - began < PAUSE_MS + 1000;
+}
+
 int main(void)
 {
 	char log[] = "/tmp/net_errors.XXXXXX";
@@ -182,7 +217,8 @@ int main(void)
 	struct weft_test_comp comp;
 	uint16_t ports[KINDS];
 	uint64_t began, word = 0;
-	int saved, fd;
+	int saved, fd, named;
+	bool together;
 
 	setenv("FI_WEFT_CONNECT_TIMEOUT", "4000", 1);
 	weft_test_begin(110);
@@ -209,6 +245,11 @@ int main(void)
 	printf("all failed after %llu ms, %llu answers of another peer\n",
 	       (unsigned long long)(weft_test_ms() - began),
 	       (unsigned long long)word);
+	together = begin_many(&w);
+	while (w.unnamed < MANY) {
+		weft_test_wait(w.t.txcq, &comp);
+		take(&w, &comp);
+	}
 	CHECK_SYS(dup2(saved, STDERR_FILENO));
 	for (int kind = 0; kind < KINDS; kind++) {
 		int lines = count_lines(log, "no answer from", addrs[kind]);
@@ -216,7 +257,14 @@ int main(void)
 		if (lines != 1)
 			FAIL("%s: %d lines", what[kind], lines);
 	}
-	CHECK_EQ(count_lines(log, "", ""), KINDS);
+	named = count_lines(log, "no answer from 10.99.0.1", ":7777");
+	printf("%d of %d named%s\n", named, MANY,
+	       together ? "" : ", which were not waited for together");
+	if (together) {
+		CHECK_EQ(named, NAMED);
+		CHECK_EQ(count_lines(log, "from more peers", "weft why"), 1);
+		CHECK_EQ(count_lines(log, "", ""), KINDS + NAMED + 1);
+	}
 	unlink(log);
 	CHECK(word > 1);
 	weft_test_put(&w.line, "e", 1);
