@@ -108,7 +108,7 @@ struct wf_rdm_ep {
 	uint32_t reading;
 	uint32_t unexpected;
 	uint32_t next_name;    /* random at first: see named.h */
-	uint32_t silent_lines; /* told since silent peers were looked for */
+	uint32_t silent_lines; /* told since no peer was silent */
 	uint32_t next_life;    /* random at first; part of our ids */
 	uint64_t unclaimed;    /* of all peers: see wf_rdm_place_claim() */
 	uint64_t runting; /* bytes sent before they are read, not yet done */

@@ -11,13 +11,14 @@
 #include "base/log.h"
 #include "os/file.h"
 #include "os/net.h"
+#include "os/process.h"
 #include "os/socket.h"
 #include "rdm/ep.h"
 #include "rdm/peer.h"
 
 #define WARN_MS 2000
-/* Lines between two checks: there may have been a thousand peers on a host that
- * is down. */
+/* Peers that are named, of those that are silent at the same time: there may be a
+ * thousand on a host that is down, or not started yet. */
 #define LINES 4
 
 /* The address that the kernel sends from when it sends to @to. */
@@ -67,6 +68,18 @@ static void interface_of(const struct wf_addr *addr, char *name, size_t room)
 	free(all);
 }
 
+/* Counts a line. The last one says that there are more. */
+static bool is_named(struct wf_rdm_ep *ep)
+{
+	if (ep->silent_lines == LINES)
+		wf_tell("no answer by packets from more peers, which are not "
+			"named here: `weft why %d` lists them",
+			(int)wf_os_getpid());
+	if (ep->silent_lines > LINES)
+		return false;
+	return ep->silent_lines++ < LINES;
+}
+
 /* Once for each peer, until it answers. If the peer has refused us, the device has
  * reported the reason, and to guess at firewalls would contradict it. */
 static void warn(struct wf_rdm_peer *peer)
@@ -78,7 +91,7 @@ static void warn(struct wf_rdm_peer *peer)
 	peer->warned = true;
 	if (!wf_nic_ah_query(peer->ep->nic, peer->ah, &path) && path.refused)
 		return;
-	if (peer->ep->silent_lines++ >= LINES)
+	if (!is_named(peer->ep))
 		return;
 	if (source_of(peer->ep, &peer->addr, &source))
 		interface_of(&source, name, sizeof(name));
@@ -126,10 +139,8 @@ void wf_rdm_silent_check(struct wf_rdm_ep *ep)
 		if (!peer->warned)
 			warn(peer);
 	}
-	if (ep->silent_lines > LINES)
-		wf_warn("no answer by packets from %u more peers",
-			ep->silent_lines - LINES);
-	ep->silent_lines = 0;
+	if (!silent)
+		ep->silent_lines = 0;
 	wf_base_stats_set(&ep->stats, WF_RDM_STAT_unanswered, silent);
 }
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Unit tests of descriptors: with fewer than there are peers, connections that
- * are idle are closed for others, and every message arrives; those that were
- * not used for long are given back.
+ * are idle are closed for others, every message arrives, and one line says what
+ * to do; those that were not used for long are given back.
  */
 #include "nic/pair_test.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
 
+#include "base/log.h"
 #include "nic/tcp/dev.h"
 
 #define PEERS 16u
@@ -18,6 +19,15 @@
 
 static struct side hub, others[PEERS];
 static uint16_t handles[PEERS];
+static unsigned int lines; /* about descriptors, on all devices */
+
+static void take_line(enum wf_log_level level, const char *func, int line,
+		      const char *text)
+{
+	(void)func;
+	(void)line;
+	lines += level == WF_LOG_TELL && strstr(text, "cannot be opened");
+}
 
 static void progress_all(void)
 {
@@ -104,6 +114,8 @@ static void run_with(unsigned int spare)
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	few = before;
 	few.rlim_cur = (rlim_t)next + spare;
+	lines = 0;
+	wf_base_log_set_sink(take_line);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	for (int round = 0; round < 3; round++) {
 		for (unsigned int i = 0; i < PEERS; i++)
@@ -111,6 +123,8 @@ static void run_with(unsigned int spare)
 	}
 	assert_true(connections(&hub) <= FREE / 2);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	/* Each device is short of them again and again, and says so once. */
+	assert_in_range(lines, 1, 1 + PEERS);
 	/* Nobody was taken for dead, or for somebody else. */
 	assert_int_equal(COUNTED(&hub, peer_deaths), 0);
 	for (unsigned int i = 0; i < PEERS; i++)
