@@ -415,6 +415,11 @@ def check_style(piped):
     if "\033[0;1;36mMachine\033[0m" not in lines or "\033" in piped or \
             [line.split()[0] for line in bold] != ["FI_WEFT_CMA_MIN"]:
         fail(f"{bold} of {lines}")
+    lines = [STYLE.sub("", line) for line in
+             on_terminal(80, {"FI_WEFT_SHN": "1"})]
+    if lines.count("Problems") != 2 or "FI_WEFT_SHN" not in \
+            " ".join(lines[lines.index("Machine"):]):
+        fail(f"problems leave the screen: {lines}")
     lines = on_terminal(80, {**given, "NO_COLOR": "1"})
     if "\033[0;1mMachine\033[0m" not in lines or \
             [line for line in lines if re.search(r"\033\[[0-9;]*3\d", line)]:

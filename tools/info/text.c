@@ -309,20 +309,37 @@ static void say_all(const struct wf_tools_facts *facts, FILE *out)
 	say_node(facts, out);
 }
 
-void wf_tools_report_text(const struct wf_tools_facts *facts, FILE *out)
+/* What @part has to say, as wide as the terminal, if it is one. Returns how many
+ * lines that are. */
+static size_t
+say_wrapped(const struct wf_tools_facts *facts,
+	    void (*part)(const struct wf_tools_facts *f, FILE *out), FILE *out)
 {
-	size_t columns = wf_tools_wrap_columns(out), len;
+	size_t columns = wf_tools_wrap_columns(out), len, lines = 0;
 	struct wf_tools_paint paint;
 	char *text = NULL;
 	FILE *memory = open_memstream(&text, &len);
 
 	if (!memory)
-		return;
-	say_all(facts, memory);
+		return 0;
+	part(facts, memory);
 	fclose(memory);
 	wf_tools_paint_open(&paint, columns);
 	if (text)
-		wf_tools_wrap(text, columns < WIDTH ? columns : WIDTH, &paint,
-			      out);
+		lines = wf_tools_wrap(text, columns < WIDTH ? columns : WIDTH,
+				      &paint, out);
 	free(text);
+	return lines;
+}
+
+void wf_tools_report_text(const struct wf_tools_facts *facts, FILE *out)
+{
+	size_t lines = say_wrapped(facts, say_all, out);
+	size_t height = wf_tools_wrap_lines(out);
+
+	/* The first lines have left the screen: show problems once more. */
+	if (facts->n_problems && height && lines >= height) {
+		fputc('\n', out);
+		say_wrapped(facts, say_problems, out);
+	}
 }
