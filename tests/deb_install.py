@@ -32,10 +32,11 @@ def main():
         if not (BUILD / file).exists():
             skip(f"this build has no {file}: run scripts/deps test")
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([SRC / "scripts" / "deb", "--of", BUILD, folder],
-                       check=True)
-        sys.exit(subprocess.run([SRC / "scripts" / "deb-check", folder],
-                                check=False).returncode)
+        for step in ((SRC / "scripts" / "deb", "--of", BUILD, folder),
+                     (SRC / "scripts" / "deb-check", folder)):
+            code = subprocess.run(step, check=False).returncode
+            if code:
+                sys.exit(code)
 
 
 main()
