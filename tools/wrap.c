@@ -72,13 +72,13 @@ static size_t room_behind(size_t indent, size_t width)
 /* Takes the style from the beginning of a line. */
 static enum wf_tools_style take_style(const char **text)
 {
-	enum wf_tools_style style = WF_TOOLS_NORMAL;
+	int style = **text == WF_TOOLS_WRAP_STYLE ? (*text)[1] - '0' : -1;
 
-	if (**text == WF_TOOLS_WRAP_STYLE) {
-		style = (enum wf_tools_style)((*text)[1] - '0');
-		*text += 2;
-	}
-	return style;
+	/* A line of a text from elsewhere may begin with anything. */
+	if (style < 0 || style >= WF_TOOLS_STYLES)
+		return WF_TOOLS_NORMAL;
+	*text += 2;
+	return (enum wf_tools_style)style;
 }
 
 size_t wf_tools_wrap(const char *text, size_t width,

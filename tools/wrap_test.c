@@ -68,6 +68,9 @@ static void test_style(void **state)
 	paint.terminal = true;
 	expect(text, 23, "\033[0;1mone two three four five\033[0m\nsix\n");
 	expect(text, 18, "\033[0;1mone two three four\n    five\033[0m\nsix\n");
+	/* No style. */
+	expect("\001", 18, "\001\n");
+	expect("\001\377x\n", 18, "\001\377x\n");
 	paint.terminal = false;
 }
 

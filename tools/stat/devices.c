@@ -10,8 +10,8 @@
 
 #define PID_WIDTH 7
 #define NAME_MIN 24
-#define NAME_NARROW                                                            \
-	16 /* from which on a long name gives way to FIRST columns */
+/* Names that are longer than this are cut if else the first columns had no room. */
+#define NAME_NARROW 16
 #define FIRST 2
 
 struct column {
