@@ -368,12 +368,15 @@ def check_machine():
         fail(f"{facts['cma']}")
 
 
-def on_terminal(columns):
+STYLE = re.compile(r"\033\[[0-9;]*m")
+
+
+def on_terminal(columns, settings=None):
     """What it shows on a terminal of so many columns; 0: it does not say."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ,
                 struct.pack("HHHH", 24, columns, 0, 0))
-    with subprocess.Popen([WEFT, "info"], env=environment({}),
+    with subprocess.Popen([WEFT, "info"], env=environment(settings or {}),
                           stdout=theirs) as process:
         os.close(theirs)
         shown = b""
@@ -392,7 +395,7 @@ def check_width(piped):
     each fact is one line: grep finds it whole. Bug: 80 columns on a terminal of
     40, which broke them anywhere."""
     for columns, most in ((0, 80), (200, 80), (40, 40)):
-        lines = on_terminal(columns)
+        lines = [STYLE.sub("", line) for line in on_terminal(columns)]
         long = [line for line in lines if len(line) > most]
         if long or "Machine" not in lines:
             fail(f"wider than {most} columns: {long}, of {len(lines)} lines")
@@ -400,6 +403,27 @@ def check_width(piped):
               and not re.match(r" +\S+ (and more )?bytes: ", line)]
     if broken:
         fail(f"more than a line for a fact: {broken}")
+
+
+def check_style(piped):
+    """Headings and settings that somebody has set stand out on a terminal, with
+    colour unless NO_COLOR is set, and nowhere else."""
+    given = {"FI_WEFT_CMA_MIN": "20000", "NO_COLOR": None}
+    lines = on_terminal(80, given)
+    bold = [STYLE.sub("", line) for line in lines
+            if line.startswith("\033[0;1m")]
+    if "\033[0;1;36mMachine\033[0m" not in lines or "\033" in piped or \
+            [line.split()[0] for line in bold] != ["FI_WEFT_CMA_MIN"]:
+        fail(f"{bold} of {lines}")
+    lines = [STYLE.sub("", line) for line in
+             on_terminal(80, {"FI_WEFT_SHN": "1"})]
+    if lines.count("Problems") != 2 or "FI_WEFT_SHN" not in \
+            " ".join(lines[lines.index("Machine"):]):
+        fail(f"problems leave the screen: {lines}")
+    lines = on_terminal(80, {**given, "NO_COLOR": "1"})
+    if "\033[0;1mMachine\033[0m" not in lines or \
+            [line for line in lines if re.search(r"\033\[[0-9;]*3\d", line)]:
+        fail(f"colours: {lines}")
 
 
 def check_text():
@@ -410,6 +434,7 @@ def check_text():
         if words not in said:
             fail(f"no '{words}' in\n{said}")
     check_width(said)
+    check_style(said)
     for words in (["--what"], ["word"]):
         run([WEFT, "info", *words], {}, 2)
     if "usage: weft info" not in run([WEFT, "info", "--help"], {}, 0):

@@ -11,15 +11,20 @@
 
 #include <cmocka.h>
 
+static struct wf_tools_paint paint;
+
 static void expect(const char *text, size_t width, const char *wanted)
 {
 	char *got = NULL;
-	size_t len;
+	size_t len, lines;
 	FILE *out = open_memstream(&got, &len);
 
 	assert_non_null(out);
-	wf_tools_wrap(text, width, out);
+	lines = wf_tools_wrap(text, width, &paint, out);
 	fclose(out);
+	for (const char *at = got; *at; at++)
+		lines -= *at == '\n';
+	assert_int_equal(lines, 0);
 	assert_string_equal(got, wanted);
 	free(got);
 }
@@ -50,6 +55,25 @@ static void test_mark(void **state)
 	       "      one two three\n      four\n");
 }
 
+/* The style reaches to the end of the last line that it continues in, and takes
+ * no room. */
+static void test_style(void **state)
+{
+	char text[64];
+
+	(void)state;
+	snprintf(text, sizeof(text), "%c%cone two three four five\nsix\n",
+		 WF_TOOLS_WRAP_STYLED(WF_TOOLS_STRONG));
+	expect(text, 23, "one two three four five\nsix\n");
+	paint.terminal = true;
+	expect(text, 23, "\033[0;1mone two three four five\033[0m\nsix\n");
+	expect(text, 18, "\033[0;1mone two three four\n    five\033[0m\nsix\n");
+	/* No style. */
+	expect("\001", 18, "\001\n");
+	expect("\001\377x\n", 18, "\001\377x\n");
+	paint.terminal = false;
+}
+
 static void test_cut(void **state)
 {
 	(void)state;
@@ -70,6 +94,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_mark),
+		cmocka_unit_test(test_style),
 		cmocka_unit_test(test_cut),
 	};
 

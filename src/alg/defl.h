@@ -29,7 +29,7 @@ struct wf_alg_defl {
 	const char *name;
 	struct wd_chan *ch; /* of the application, for pieces; or NULL */
 
-	struct wf_alg_slot *slot; /* who streams; NULL while chunking */
+	struct wf_alg_slot *slot; /* the driver that streams; NULL: we chunk */
 	void *stream;
 	const char *used;
 	bool decided;
@@ -48,7 +48,7 @@ struct wf_alg_defl {
 
 	bool begun;    /* the header is written */
 	bool dirty;    /* there is output since the last flush asked for */
-	bool flushed;  /* who streams has taken and flushed all there was */
+	bool flushed;  /* the driver has taken and flushed all input */
 	bool finished; /* the final block is written */
 	bool ended;    /* and so is the trailer */
 	uint32_t check;

@@ -12,7 +12,7 @@
 /*
  * Fills in job's results. Never expands by more than stored blocks do, so dst
  * needs wf_alg_piece_bound(). @slot: a driver to begin with, or NULL to choose.
- * *used (may be NULL) gets the name of who did it. 0 or as wd_comp.h says.
+ * *used (may be NULL) gets the name of the driver that did it. 0 or as wd_comp.h says.
  */
 int wf_alg_piece_deflate(struct wd_comp_job *job, struct wf_alg_want want,
 			 const char **used);

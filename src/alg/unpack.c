@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who does what next. The input is cut into ranges; a thread takes the next
- * range and decompresses from the first border in it that it finds up to the
- * first one behind it. Pieces are taken over in the order of their ranges, each
- * in microseconds: its begin must be the border at which all before it ended,
- * and its last 32 KiB become the window of the next. What is long (resolving
- * markers, checksums, writing) is done by all threads after that.
+ * Divides the work among threads. The input is cut into ranges; a thread takes the
+ * next range and decompresses it from the first block border that it finds there up
+ * to the first one behind the range: a piece. Pieces are accepted in the order of
+ * their ranges, which takes microseconds each: a piece must begin at the border at
+ * which the one before it ended, and its last 32 KiB become the window of the next
+ * one. All threads then do what takes long: resolving markers, checksums, writing.
  *
- * Where a piece is not what is wanted, its range is decompressed again from the
- * border that is known by then; where pieces cannot help, serial.c does it.
+ * If a piece begins elsewhere, its range is decompressed again from the border that
+ * is known by then. What pieces cannot do is left to serial.c.
  */
 #include "alg/unpack.h"
 

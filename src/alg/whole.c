@@ -109,7 +109,7 @@ int wf_alg_whole_work(struct wf_alg_whole *w)
 		       wf_alg_piece_deflate(&w->job, w->want, &w->ctx->used);
 }
 
-/* By whoever had the plain data last. */
+/* Computed by the step that had the plain data last. */
 static uint32_t check_of(const struct wf_alg_whole *w, const uint8_t *data,
 			 size_t len)
 {

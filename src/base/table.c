@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Operations by number.
+ * Finds an operation by its number.
  */
 #include "base/table.h"
 

@@ -2,11 +2,11 @@
 /*
  * The owner's side of a page of waits (waits_defs.h). One writer at a time (the
  * endpoint's lock). Without a descriptor or memory to spare there is no page,
- * and all functions do nothing: watching is never worth a failure.
+ * and all functions do nothing: an endpoint must not fail because nobody can watch it.
  *
- * Who may open the file may write to it, because readers ask for events that way
- * (trace_defs.h). The owner therefore keeps every number that it uses here, and
- * reads none from the page.
+ * A process that may open the file may also write to it, because that is how readers
+ * ask for events (trace_defs.h). The owner therefore keeps every number that it uses
+ * in this structure, and reads none from the page.
  */
 #ifndef WF_BASE_WAITS_H
 #define WF_BASE_WAITS_H

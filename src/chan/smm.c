@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * SMM: an allocator in two-level segregated fit with all bookkeeping outside
- * the blocks. Each change of the pool is made by one store to the tag of a
- * first granule, everything else can be found again from those: so when a
- * process dies inside, the next one that comes repairs the pool.
+ * the blocks. Each change of the pool is one store to the tag of a block's first
+ * granule, and everything else can be computed from those tags: if a process dies
+ * while it changes the pool, the next one that uses the pool repairs it.
  *
  * In front of it each thread remembers a few blocks that it freed and may have
  * again without the lock. What it remembers are hints: the tag of a block says
- * whether it is kept, and whoever changes that first has it. So nothing has to
- * be given back when a thread ends or memory is unmapped, and whoever finds the
- * lists empty takes what others keep.
+ * whether it is kept, and the thread that changes the tag first has the block. So
+ * nothing has to be given back when a thread ends or memory is unmapped, and a thread
+ * that finds the lists empty takes blocks that others keep.
  */
 #include "weft/smm.h"
 

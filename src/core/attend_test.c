@@ -37,10 +37,10 @@ struct end {
 	atomic_int turns;
 	atomic_int slept_at; /* polls when it was told a deadline */
 	uint64_t deadline;
-	bool ready;	   /* the source was */
-	atomic_bool busy;  /* does not sleep */
-	atomic_bool stirs; /* something comes with each poll */
-	bool watches;	   /* poll() looks after a fork, as transports do */
+	bool ready;		  /* the source was */
+	atomic_bool busy;	  /* does not sleep */
+	atomic_bool finds_always; /* something comes with each poll */
+	bool watches; /* poll() looks after a fork, as transports do */
 };
 
 static void on_ready(struct wf_source *source, uint32_t events, uint64_t now)
@@ -70,7 +70,8 @@ static enum wf_polled poll_end(void *self)
 	if (e->ready && read(e->source.fd, &byte, 1) == 1)
 		atomic_fetch_add(&e->got, 1);
 	e->ready = false;
-	return atomic_load(&e->stirs) ? WF_POLLED_SOMETHING : WF_POLLED_WAITING;
+	return atomic_load(&e->finds_always) ? WF_POLLED_SOMETHING :
+					       WF_POLLED_WAITING;
 }
 
 static void tick(void *self, uint64_t now)
@@ -284,12 +285,12 @@ static void test_rests(void **state)
 	before = begins;
 	await_rests(100);
 	assert_int_equal(begins, before);
-	e.stirs = true;
+	e.finds_always = true;
 	await_rests(10);
 	before = begins;
 	await_rests(10);
 	assert_true(begins > before);
-	e.stirs = false;
+	e.finds_always = false;
 	e.busy = false;
 	close_end(&e);
 }

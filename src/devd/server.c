@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The software device as a whole: its threads, the manager's loop.
+ * Starts and ends the software device: its threads, and the loop of the manager
+ * thread, which serves clients.
  */
 #include "devd/server.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The real zlib: slowest, and able to do everything. All else falls back to
- * it. It must be reached through zreal only, never by name.
+ * The real zlib: the slowest driver, but it can do everything, so the others fall
+ * back to it. Its functions must be called through zreal: under libweft-z.so, calls by
+ * name would reach our own.
  */
 #include "alg/drivers.h"
 

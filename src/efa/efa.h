@@ -130,7 +130,7 @@ struct wf_efa_channel {
 	struct ibv_comp_channel channel; /* first; fd: the end that is read */
 	int from;			 /* that end again; does not block */
 	int to;				 /* the end that is written */
-	pthread_mutex_t lock;		 /* of whoever takes events out */
+	pthread_mutex_t lock; /* of the thread that takes events out */
 };
 
 struct wf_efa_cq;

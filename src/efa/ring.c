@@ -2,11 +2,12 @@
 /*
  * Rings that a program uses by itself (libfabric's data path direct): it writes
  * descriptors and doorbells, reads completions, and calls nothing. A thread of
- * ours stands for the hardware then: it looks at the doorbells and lets the NIC
+ * ours takes the place of the hardware: it reads the doorbells and makes the NIC
  * work for as long as there are such rings. It does all of that under the lock,
- * so that who takes a ring away knows that it is not looked at. It lets go of the
- * lock for whoever waits for it, and sleeps until that has had it: a mutex is not
- * fair. A doorbell in memory wakes nobody: while nothing happens the thread looks less often.
+ * so that a thread that removes a ring knows that nobody reads it. If another
+ * thread waits for the lock, it gives up the lock and sleeps until that thread has
+ * had it, because a mutex is not fair. A doorbell in memory cannot wake a thread:
+ * while nothing happens, the thread looks less and less often.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -106,8 +107,9 @@ static void *watch(void *arg)
 		bool did;
 
 		pthread_mutex_lock(&lock);
-		/* Whoever is counted has yet to take the lock, and drops it.
-		 * Once: there may be others all the time. */
+		/* A thread that is counted here has yet to take the lock, and
+		 * signals when it drops it. Wait for one only: others may
+		 * come all the time. */
 		if (waiting)
 			pthread_cond_wait(&dropped, &lock);
 		if (stopped || wf_base_list_empty(&qps)) {

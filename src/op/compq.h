@@ -70,7 +70,7 @@ struct wf_compq {
 	bool direct_used;
 	bool discards; /* stands for a queue that is not there */
 	struct wf_lock lock;
-	struct wf_waker waker; /* of who waits for completions */
+	struct wf_waker waker; /* of threads that wait for completions */
 	/* Operations that may all fail at once, and a larger ring, never
 	 * touched before, for the time when that happens without memory. */
 	uint32_t promised;

@@ -127,8 +127,9 @@ static bool read_setting(struct fi_provider *provider, size_t i)
 	define(provider, s, value);
 	if (fi_param_get_str(provider, s->name, &given) || !given)
 		return false;
-	/* Who names a key means to encrypt, even if a script has lost the name:
-	 * it is kept, and wf_prov_param_key() refuses it. */
+	/* An empty FI_WEFT_KEY_FILE comes from a script that has lost the name,
+	 * and its user wants encryption: keep it, so that wf_prov_param_key()
+	 * refuses it. */
 	if (!*given)
 		return fields[i].text == &wf_prov_param.key_file &&
 		       keep_text(i, given);

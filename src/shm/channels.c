@@ -62,8 +62,9 @@ static void forget(struct wf_shm_ep *ep, struct wf_shm_out *out)
 		wf_shm_out_mark_dead(out, ECANCELED, false);
 }
 
-/* If only one of the two states a place: an address of this node then means our
- * own namespace, and any other address means whoever has it. */
+/* If only one of the two states a place (a network namespace): an address of this
+ * node then means our own namespace, and any other address means the process that
+ * has it, wherever that is. */
 bool wf_shm_channels_is_meant(const struct wf_shm_ep *ep,
 			      const struct wf_addr *peer,
 			      const struct wf_addr *known)

@@ -338,7 +338,7 @@ static void test_credit_wakes(void **state)
 
 /* Bug: what a thread that polls heard by a bell did not count. It went on with its
  * row of sleeps while messages came. */
-static void test_bell_stirs(void **state)
+static void test_bell_gives_work(void **state)
 {
 	struct crowd *c = *state;
 	struct wf_host *host = c->j->to.host;
@@ -355,7 +355,7 @@ static void test_bell_stirs(void **state)
 }
 
 /* Bug: nor did room in a ring that was full, for a sender that waited for it. */
-static void test_credit_stirs(void **state)
+static void test_credit_gives_work(void **state)
 {
 	struct crowd *c = *state;
 	uint64_t value = 5;
@@ -680,8 +680,8 @@ int main(void)
 		TEST(test_message_prevents_sleep),
 		TEST(test_reply_wakes),
 		TEST(test_credit_wakes),
-		TEST(test_bell_stirs),
-		TEST(test_credit_stirs),
+		TEST(test_bell_gives_work),
+		TEST(test_credit_gives_work),
 		TEST(test_death_wakes),
 		TEST(test_progress_of_others_wakes),
 		cmocka_unit_test(test_receive_wakes),

@@ -4,13 +4,18 @@
     why.py PROGRAM
 
 Two ranks that both receive are a deadlock; of three ranks in a barrier, the one
-that never enters it is blamed."""
+that never enters it is blamed. On a terminal that is too low for the report, the
+culprit is the last thing on it as well as the first."""
 
+import fcntl
 import json
 import os
+import pty
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 import job
@@ -23,6 +28,33 @@ def why():
     done = subprocess.run([WEFT, "why", "--json"], check=False, text=True,
                           capture_output=True, timeout=60)
     return json.loads(done.stdout) if done.returncode in (0, 3) else None
+
+
+def on_terminal(rows):
+    """The lines that `weft why` shows on a terminal of so many rows."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ,
+                struct.pack("HHHH", rows, 80, 0, 0))
+    with subprocess.Popen([WEFT, "why"], stdout=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(ours, 4096):
+                shown += part
+        except OSError:  # the end of a terminal
+            pass
+        process.wait(timeout=60)
+    os.close(ours)
+    return shown.decode().splitlines()
+
+
+def check_screens():
+    for rows, places in ((200, 1), (8, 2)):
+        lines = on_terminal(rows)
+        found = [i for i, line in enumerate(lines) if "culprit" in line]
+        if len(found) != places or found[0] or \
+                not lines[0].startswith("\033["):
+            job.fail(f"on {rows} rows: {lines}")
 
 
 def hang(ranks, program, is_right):
@@ -41,6 +73,7 @@ def hang(ranks, program, is_right):
                 said = why()
                 if said and is_right(said):
                     print("; ".join(c["text"] for c in said["culprits"]))
+                    check_screens()
                     return
                 if process.poll() is not None or time.monotonic() > end:
                     log.seek(0)

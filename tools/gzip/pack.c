@@ -47,7 +47,7 @@ struct packer {
 	unsigned int count; /* slots */
 	uint8_t *room;	    /* of all slots */
 	struct slot *slots;
-	/* Of whoever takes input: */
+	/* Of the thread that takes input: */
 	uint64_t next;	/* block to take */
 	uint64_t taken; /* bytes of input */
 	bool eof;
@@ -57,7 +57,7 @@ struct packer {
 	uint8_t *ahead; /* input that was read already */
 	size_t ahead_at;
 	size_t ahead_len;
-	/* Of whoever writes: */
+	/* Of the thread that writes: */
 	uint64_t first;	 /* blocks written */
 	uint64_t packed; /* bytes of input in them */
 	uint32_t check;
@@ -493,7 +493,7 @@ int wf_tools_gzip_pack(struct wf_gzip_io *io)
 	wf_tools_gzip_progress_end();
 	io->total_in = p->taken;
 	if (io->map == p->ahead)
-		io->map = NULL; /* whoever mapped a file unmaps it */
+		io->map = NULL; /* its caller mapped the file and unmaps it */
 	free(p->ahead);
 	free(p->room);
 	free(p->slots);

@@ -22,13 +22,20 @@ static void say(FILE *out, const char *label, const char *text)
 	fprintf(out, "  %-*s%c%s\n", LABEL, label, WF_TOOLS_WRAP_MARK, text);
 }
 
+static void head(FILE *out, const char *text)
+{
+	fprintf(out, "%c%c%s\n", WF_TOOLS_WRAP_STYLED(WF_TOOLS_HEAD), text);
+}
+
 static void say_problems(const struct wf_tools_facts *f, FILE *out)
 {
 	if (!f->n_problems)
 		return;
-	fputs("Problems\n", out);
+	head(out, "Problems");
 	for (unsigned i = 0; i < f->n_problems; i++)
-		fprintf(out, "  * %c%s\n", WF_TOOLS_WRAP_MARK, f->problems[i]);
+		fprintf(out, "%c%c  * %c%s\n",
+			WF_TOOLS_WRAP_STYLED(WF_TOOLS_TROUBLE),
+			WF_TOOLS_WRAP_MARK, f->problems[i]);
 	fputc('\n', out);
 }
 
@@ -36,7 +43,7 @@ static void say_provider(const struct wf_tools_facts *f, FILE *out)
 {
 	char text[PATH_MAX + 256];
 
-	fputs("Provider\n", out);
+	head(out, "Provider");
 	snprintf(text, sizeof(text), "%s%s with libfabric %s",
 		 f->found ? "weft " : "NOT AVAILABLE",
 		 f->found ? f->provider_version : "", f->libfabric);
@@ -53,8 +60,7 @@ static void say_provider(const struct wf_tools_facts *f, FILE *out)
 		 f->inject_size, f->tx_size, f->rx_size);
 	say(out, "an endpoint", text);
 	fputc('\n', out);
-	fputs("Interfaces (domain, address), in the order of fi_getinfo\n",
-	      out);
+	head(out, "Interfaces (domain, address), in the order of fi_getinfo");
 	for (unsigned i = 0; i < f->n_ifaces; i++)
 		fprintf(out, "  %-12s %s%s\n", f->ifaces[i].domain,
 			f->ifaces[i].address,
@@ -76,10 +82,11 @@ static void say_cma(const struct wf_tools_facts *f, FILE *out)
 	const struct wf_tools_param *param = wf_tools_param_find(f, "CMA");
 	char text[256], buf[96];
 
-	fprintf(out, "Copying between processes (CMA): %s\n",
-		f->cma_on ? "allowed" :
-		*cma->why ? "refused" :
-			    "switched off");
+	snprintf(text, sizeof(text), "Copying between processes (CMA): %s",
+		 f->cma_on ? "allowed" :
+		 *cma->why ? "refused" :
+			     "switched off");
+	head(out, text);
 	if (*cma->why)
 		say(out, "why", cma->why);
 	if (*cma->advice)
@@ -126,7 +133,7 @@ static void say_folder(const struct wf_tools_facts *f, FILE *out)
 
 static void say_ways(const struct wf_tools_facts *f, FILE *out)
 {
-	fputs("Paths\n", out);
+	head(out, "Paths");
 	if (!f->shm_off)
 		fputs("  shared memory, to peers on this node; a message of\n",
 		      out);
@@ -213,11 +220,16 @@ static void say_params(const struct wf_tools_facts *f, FILE *out)
 {
 	if (!f->n_params)
 		return;
-	fputs("Settings in force\n", out);
+	head(out, "Settings in force");
 	for (unsigned i = 0; i < f->n_params; i++) {
 		const struct wf_tools_param *p = &f->params[i];
 
-		fprintf(out, "  %s = %s (%s", p->name, p->value, p->source);
+		/* Those that somebody has set stand out. */
+		fprintf(out, "%c%c  %s = %s (%s",
+			WF_TOOLS_WRAP_STYLED(strcmp(p->source, "default") ?
+						     WF_TOOLS_STRONG :
+						     WF_TOOLS_NORMAL),
+			p->name, p->value, p->source);
 		if (strcmp(p->source, "default"))
 			fprintf(out, "; default: %s", p->fallback);
 		fputs(")\n", out);
@@ -234,7 +246,7 @@ static void say_params(const struct wf_tools_facts *f, FILE *out)
 
 static void say_drivers(const struct wf_tools_facts *f, FILE *out)
 {
-	fputs("Compression drivers\n", out);
+	head(out, "Compression drivers");
 	for (unsigned i = 0; i < f->n_drivers; i++) {
 		const struct wf_tools_driver *d = &f->drivers[i];
 
@@ -257,7 +269,7 @@ static void say_node(const struct wf_tools_facts *f, FILE *out)
 	const struct wf_tools_node *node = &f->node;
 	char text[512];
 
-	fputs("Machine\n", out);
+	head(out, "Machine");
 	snprintf(text, sizeof(text), "%s, %s%s%s", node->machine.cpu,
 		 node->machine.kernel,
 		 *node->machine.virtual_on ? ", virtual: " : "",
@@ -297,17 +309,37 @@ static void say_all(const struct wf_tools_facts *facts, FILE *out)
 	say_node(facts, out);
 }
 
-void wf_tools_report_text(const struct wf_tools_facts *facts, FILE *out)
+/* What @part has to say, as wide as the terminal, if it is one. Returns how many
+ * lines that are. */
+static size_t
+say_wrapped(const struct wf_tools_facts *facts,
+	    void (*part)(const struct wf_tools_facts *f, FILE *out), FILE *out)
 {
-	size_t columns = wf_tools_wrap_columns(out), len;
+	size_t columns = wf_tools_wrap_columns(out), len, lines = 0;
+	struct wf_tools_paint paint;
 	char *text = NULL;
 	FILE *memory = open_memstream(&text, &len);
 
 	if (!memory)
-		return;
-	say_all(facts, memory);
+		return 0;
+	part(facts, memory);
 	fclose(memory);
+	wf_tools_paint_open(&paint, columns);
 	if (text)
-		wf_tools_wrap(text, columns < WIDTH ? columns : WIDTH, out);
+		lines = wf_tools_wrap(text, columns < WIDTH ? columns : WIDTH,
+				      &paint, out);
 	free(text);
+	return lines;
+}
+
+void wf_tools_report_text(const struct wf_tools_facts *facts, FILE *out)
+{
+	size_t lines = say_wrapped(facts, say_all, out);
+	size_t height = wf_tools_wrap_lines(out);
+
+	/* The first lines have left the screen: show problems once more. */
+	if (facts->n_problems && height && lines >= height) {
+		fputc('\n', out);
+		say_wrapped(facts, say_problems, out);
+	}
 }

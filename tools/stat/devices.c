@@ -10,6 +10,9 @@
 
 #define PID_WIDTH 7
 #define NAME_MIN 24
+/* Names that are longer than this are cut if else the first columns had no room. */
+#define NAME_NARROW 16
+#define FIRST 2
 
 struct column {
 	const char *title;
@@ -20,9 +23,9 @@ struct column {
 
 /* In the order in which they appear, as far as the line is wide. */
 static const struct column columns[] = {
-	{ "CHANS", "channels", false, false },
-	{ "WAIT", "waiting", false, false },
 	{ "JOBS/s", "jobs", true, false },
+	{ "WAIT", "waiting", false, false },
+	{ "CHANS", "channels", false, false },
 	{ "IN-B/s", "bytes_in", true, false },
 	{ "OUT-B/s", "bytes_out", true, false },
 	{ "FAILED", "failed", false, true },
@@ -59,7 +62,7 @@ static const char *label(const struct wf_tools_endpoint *ep,
 /* How long the names are, and how many columns fit. */
 static size_t lay_out(const struct wf_tools_sheet *sheet, int *name_width)
 {
-	int left = (int)sheet->width - PID_WIDTH - 1;
+	int left = (int)sheet->width - PID_WIDTH - 1, first = 0;
 	char text[LABEL_LEN];
 	size_t n = 0;
 
@@ -69,10 +72,30 @@ static size_t lay_out(const struct wf_tools_sheet *sheet, int *name_width)
 
 		*name_width = len > *name_width ? len : *name_width;
 	}
+	for (n = 0; n < FIRST; n++)
+		first += 1 + width_of(&columns[n]);
+	if (*name_width > left - first)
+		*name_width =
+			left - first > NAME_NARROW ? left - first : NAME_NARROW;
 	left -= *name_width;
+	n = 0;
 	while (n < N_COLUMNS && left >= 1 + width_of(&columns[n]))
 		left -= 1 + width_of(&columns[n++]);
 	return n;
+}
+
+/* Cut at its width; a '+' says so. What names of devices differ in stands at
+ * their end, behind the path of a socket. */
+static void write_name(const char *name, int width, FILE *out)
+{
+	int len = (int)strlen(name);
+
+	if (len <= width)
+		fprintf(out, "%-*s", width, name);
+	else if (name[0] == '/')
+		fprintf(out, "+%s", name + len - width + 1);
+	else
+		fprintf(out, "%.*s+", width - 1, name);
 }
 
 static void write_line(const struct wf_tools_sheet *sheet,
@@ -81,8 +104,8 @@ static void write_line(const struct wf_tools_sheet *sheet,
 {
 	char text[WF_TOOLS_SCALED_LEN], name[LABEL_LEN];
 
-	fprintf(out, "%*d %-*s", PID_WIDTH, (int)row->now->pid, name_width,
-		label(row->now, name));
+	fprintf(out, "%*d ", PID_WIDTH, (int)row->now->pid);
+	write_name(label(row->now, name), name_width, out);
 	for (size_t i = 0; i < n_columns; i++) {
 		const struct column *column = &columns[i];
 		double value =

@@ -336,11 +336,13 @@ static void write_devices_below(const struct wf_tools_view *view,
 	free(rows);
 }
 
-/* What is longer than the screen is shown from the line @top on. */
-static void write_text(struct wf_tools_view *view, const char *text,
-		       size_t room, FILE *out)
+/* What is longer than the screen is shown from the line @top on, and its last
+ * line says that there is more. */
+static void write_text(struct wf_tools_view *view,
+		       const struct wf_tools_view_frame *frame,
+		       const char *text, size_t room, FILE *out)
 {
-	size_t lines = 0;
+	size_t lines = 0, below;
 
 	for (const char *at = text; *at; at++)
 		lines += *at == '\n';
@@ -349,7 +351,18 @@ static void write_text(struct wf_tools_view *view, const char *text,
 	view->step = room;
 	for (size_t i = 0; i < view->top; i++)
 		text = strchr(text, '\n') + 1;
-	fputs(text, out);
+	below = lines - view->top > room ? lines - view->top - room : 0;
+	for (size_t i = 0; i < room && *text && !(below && i + 1 == room);
+	     i++) {
+		size_t len = strcspn(text, "\n") + 1;
+
+		fwrite(text, 1, len, out);
+		text += len;
+	}
+	if (below)
+		fprintf(out, "%s  %zu more lines: down, PgDn%s\n",
+			wf_tools_paint(frame->paint, WF_TOOLS_FAINT), below + 1,
+			wf_tools_paint(frame->paint, WF_TOOLS_NORMAL));
 }
 
 static void write_long(struct wf_tools_view *view, struct wf_tools_sheet *sheet,
@@ -371,7 +384,7 @@ static void write_long(struct wf_tools_view *view, struct wf_tools_sheet *sheet,
 	else
 		wf_tools_paths_write(sheet, all);
 	if (!fclose(all))
-		write_text(view, text, room, out);
+		write_text(view, frame, text, room, out);
 	free(text);
 }
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "tools/stat/paint.h"
+#include "tools/paint.h"
 
 enum { WF_TOOLS_GRAPH_PAST = 512, WF_TOOLS_GRAPH_LABEL = 7 };
 

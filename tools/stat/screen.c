@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "tools/stat/paint.h"
+#include "tools/paint.h"
 
 #define PLAIN_WIDTH 80
 

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "tools/stat/paint.h"
+#include "tools/paint.h"
 #include "tools/stat/rows.h"
 
 /* What is to be shown. */

@@ -344,6 +344,43 @@ static char *draw(struct fixture *f, unsigned width, unsigned height,
 	return text;
 }
 
+/* Bug: at 40 columns the names of devices left no room for a number, and only
+ * what they have in common was shown of them. */
+static void test_devices(void **state)
+{
+	static const char name[] = "/run/weft/devd.sock:weft_noiommu-0";
+	struct wf_tools_paint paint = { .terminal = false };
+	struct wf_tools_endpoint ep = {
+		.pid = 4711,
+		.page = { .kind = "device" },
+	};
+	struct wf_tools_row row = { .now = &ep, .before = &ep };
+	const struct wf_tools_row *rows[] = { &row };
+	struct wf_tools_sheet sheet = {
+		.rows = rows,
+		.count = 1,
+		.paint = &paint,
+	};
+
+	(void)state;
+	strcpy(ep.page.name, name);
+	for (sheet.width = 40; sheet.width <= 200; sheet.width++) {
+		char *text = NULL;
+		size_t size;
+		FILE *out = open_memstream(&text, &size);
+
+		assert_non_null(out);
+		wf_tools_devices_write(&sheet, 0, 1, out);
+		assert_int_equal(fclose(out), 0);
+		assert_true(strcspn(text, "\n") <= sheet.width);
+		assert_true(strlen(strchr(text, '\n') + 1) <= sheet.width + 1);
+		assert_non_null(strstr(text, "JOBS/s  WAIT"));
+		assert_non_null(strstr(text, "weft_noiommu-0 "));
+		assert_int_equal(!!strstr(text, name), sheet.width >= 55);
+		free(text);
+	}
+}
+
 static void test_sizes(void **state)
 {
 	static const unsigned widths[] = { 1,  10, 20, 39,  40,	 41, 60,
@@ -375,6 +412,17 @@ static void test_sizes(void **state)
 	assert_non_null(strstr(text, "command2"));
 	assert_non_null(strstr(text, "OUT-B/s IN-B/s"));
 	free(text);
+	/* Help that does not fit says so, until its end is shown. */
+	press(f, "?");
+	text = draw(f, 40, 24, false);
+	assert_non_null(strstr(text, " more lines: down"));
+	free(text);
+	wf_tools_view_key(&f->view, WF_TOOLS_KEY_END);
+	text = draw(f, 40, 24, false);
+	assert_null(strstr(text, " more lines"));
+	assert_non_null(strstr(text, "RTT WINDOW"));
+	free(text);
+	press(f, "x");
 	/* Scrolled to the chosen one. */
 	wf_tools_view_key(&f->view, WF_TOOLS_KEY_END);
 	text = draw(f, 80, 9, false);
@@ -447,6 +495,7 @@ int main(void)
 		TEST(test_filter),
 		TEST(test_chosen),
 		TEST(test_sizes),
+		cmocka_unit_test(test_devices),
 		cmocka_unit_test(test_width),
 		cmocka_unit_test(test_graph),
 	};

@@ -12,8 +12,9 @@
 struct wf_tools_why_view {
 	const struct wf_tools_graph *graph;
 	const bool *shown;
-	bool all;     /* also those that wait for nothing */
-	size_t width; /* of lines; 0: as long as they are */
+	bool all;      /* also those that wait for nothing */
+	size_t width;  /* of lines; 0: as long as they are */
+	size_t height; /* of the terminal; 0: it is none */
 };
 
 /* Whether @culprit is what a process that is shown waits for. */

@@ -51,7 +51,10 @@ static void write_culprit(const struct wf_tools_why_view *view,
 		end = line + strcspn(line, "\n");
 		if (*end)
 			*end++ = 0;
-		fprintf(out, "%-8s %c%s\n", head, WF_TOOLS_WRAP_MARK, line);
+		fprintf(out, "%c%c%-8s %c%s\n",
+			WF_TOOLS_WRAP_STYLED(*head ? WF_TOOLS_TROUBLE :
+						     WF_TOOLS_NORMAL),
+			head, WF_TOOLS_WRAP_MARK, line);
 		head = "";
 	}
 	if (culprit->behind > 1)
@@ -69,7 +72,7 @@ static void write_waiter(const struct wf_tools_why_view *view,
 	char age[WF_TOOLS_AGE_LEN];
 	uint64_t now = view->graph->waiters->now;
 
-	fputc('\n', out);
+	fprintf(out, "\n%c%c", WF_TOOLS_WRAP_STYLED(WF_TOOLS_STRONG));
 	wf_tools_words_who(w, out);
 	fprintf(out, ", %s, ", w->waits.name);
 	wf_tools_words_state(view->graph, w, out);
@@ -103,17 +106,11 @@ static bool has_old(const struct wf_tools_why_view *view,
 	return false;
 }
 
-static void write_all(const struct wf_tools_why_view *view, FILE *out)
+static void write_culprits(const struct wf_tools_why_view *view, FILE *out)
 {
 	const struct wf_tools_graph *graph = view->graph;
-	char age[WF_TOOLS_AGE_LEN];
-	unsigned int culprits = 0, waiting = 0;
+	unsigned int culprits = 0;
 
-	for (uint32_t i = 0; i < graph->node_count; i++)
-		waiting += view->shown[i] && graph->nodes[i].waits;
-	if (!waiting)
-		fprintf(out, "Nothing waits for longer than %s.\n",
-			wf_tools_words_age(graph->patience, age));
 	for (size_t i = 0; i < graph->culprit_count; i++) {
 		if (!wf_tools_why_is_shown(view, &graph->culprits[i]))
 			continue;
@@ -121,6 +118,20 @@ static void write_all(const struct wf_tools_why_view *view, FILE *out)
 			fputc('\n', out);
 		write_culprit(view, &graph->culprits[i], out);
 	}
+}
+
+static void write_all(const struct wf_tools_why_view *view, FILE *out)
+{
+	const struct wf_tools_graph *graph = view->graph;
+	char age[WF_TOOLS_AGE_LEN];
+	unsigned int waiting = 0;
+
+	for (uint32_t i = 0; i < graph->node_count; i++)
+		waiting += view->shown[i] && graph->nodes[i].waits;
+	if (!waiting)
+		fprintf(out, "Nothing waits for longer than %s.\n",
+			wf_tools_words_age(graph->patience, age));
+	write_culprits(view, out);
 	for (uint32_t i = 0; i < graph->node_count; i++) {
 		const struct wf_tools_node *node = &graph->nodes[i];
 
@@ -135,17 +146,34 @@ static void write_all(const struct wf_tools_why_view *view, FILE *out)
 	}
 }
 
-void wf_tools_why_text(const struct wf_tools_why_view *view, FILE *out)
+/* What @write has to say, in lines of the view. Returns how many. */
+static size_t write_wrapped(const struct wf_tools_why_view *view,
+			    void (*write)(const struct wf_tools_why_view *view,
+					  FILE *out),
+			    FILE *out)
 {
+	struct wf_tools_paint paint;
 	char *text = NULL;
-	size_t len;
+	size_t len, lines = 0;
 	FILE *memory = open_memstream(&text, &len);
 
 	if (!memory)
-		return;
-	write_all(view, memory);
+		return 0;
+	write(view, memory);
 	fclose(memory);
+	wf_tools_paint_open(&paint, view->height);
 	if (text)
-		wf_tools_wrap(text, view->width, out);
+		lines = wf_tools_wrap(text, view->width, &paint, out);
 	free(text);
+	return lines;
+}
+
+void wf_tools_why_text(const struct wf_tools_why_view *view, FILE *out)
+{
+	/* The line of the prompt is the last one. */
+	if (write_wrapped(view, write_all, out) < view->height || !view->height)
+		return;
+	/* The first lines have left the screen: say who it is once more. */
+	fputc('\n', out);
+	write_wrapped(view, write_culprits, out);
 }

@@ -174,6 +174,7 @@ static int tell(const struct settings *s,
 		.graph = &graph,
 		.all = s->all,
 		.width = wf_tools_wrap_columns(stdout),
+		.height = wf_tools_wrap_lines(stdout),
 	};
 	bool *shown, waits = false;
 

@@ -51,7 +51,7 @@ static void in_child(struct wf_fork_watch *this)
 
 WF_PER_PROCESS static struct wf_fork_watch watch = { .in_child = in_child };
 
-/* Whether it is an EFA device, and one that tells who sends. */
+/* Whether it is an EFA device, and one whose completions name the sender. */
 static bool is_usable(struct wf_srd_hard *hard)
 {
 	struct efadv_device_attr *attr = &hard->attr;

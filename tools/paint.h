@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Styles of the live view: what a terminal is told before and after a text.
- * Tables that go to a file or a pipe have none.
+ * Styles of the live view and of reports: what a terminal is told before and
+ * after a text. What goes to a file or a pipe has none.
  */
-#ifndef WF_TOOLS_STAT_PAINT_H
-#define WF_TOOLS_STAT_PAINT_H
+#ifndef WF_TOOLS_PAINT_H
+#define WF_TOOLS_PAINT_H
 
 #include <stdbool.h>
 

@@ -3,7 +3,7 @@
  * Styles, as ECMA-48 has them and every terminal of today understands them. The
  * colours are those of the user's theme, so that they suit dark and light ones.
  */
-#include "tools/stat/paint.h"
+#include "tools/paint.h"
 
 #include <langinfo.h>
 #include <locale.h>
