@@ -42,10 +42,15 @@ ninja-mine:
 			exit 1; }; \
 	done
 
-# Open MPI that was installed after the first build.
+# Open MPI that was installed after the first build. meson may not accept it: it is
+# asked once for each mpicc.
 ninja-mpi: $(BUILD)/build.ninja
-	@if command -v mpicc >/dev/null && ! grep -q weft-bench-mpi $<; then \
-		meson setup --reconfigure $(BUILD) >/dev/null; fi
+	@if mpicc=$$(command -v mpicc) && ! grep -q weft-bench-mpi $<; then \
+		seen=$$(ls -lL "$$mpicc"); \
+		test "$$seen" = "$$(cat $(BUILD)/mpicc-seen 2>/dev/null)" || { \
+			meson setup --reconfigure $(BUILD) >/dev/null && \
+			echo "$$seen" >$(BUILD)/mpicc-seen; }; \
+	fi
 
 ninja: ninja-mine ninja-mpi
 	@ninja -C $(BUILD)

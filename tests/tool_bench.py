@@ -152,6 +152,29 @@ def check_complaints():
             fail(said)
 
 
+def check_limit():
+    """Bug: at real-time priority, workers that waited for each other for ever
+    left no processor to the process whose time limit ends them."""
+    with subprocess.Popen(
+            [WEFT, "bench", "latency", "--timeout", "100"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True) as child:
+        end = time.monotonic() + 60
+        while len(found := workers(child.pid)) < 2:
+            if child.poll() is not None or time.monotonic() > end:
+                fail("no workers")
+            time.sleep(0.01)
+        with open(f"/proc/{found[0]}/limits", encoding="ascii") as limits:
+            least = [line.split()[-3:] for line in limits
+                     if line.startswith("Max realtime timeout")]
+        if not 100e6 < int(least[0][0]) < int(least[0][1]) < 130e6:
+            fail(f"worker: {least}")
+        os.kill(found[0], signal.SIGXCPU)
+        said = child.communicate()[1]
+        if child.returncode != 1 or "at real-time priority" not in said:
+            fail(f"{child.returncode}: {said}")
+
+
 def has_namespaces():
     return not os.geteuid() and shutil.which("ip") and not subprocess.run(
         ["unshare", "--net", "ip", "link", "add", "probe0", "type", "veth",
@@ -165,6 +188,7 @@ def main():
         sys.exit(77)
     before = links()
     check_complaints()
+    check_limit()
     check_whole("loopback")
     check_packets("loopback")
     if has_namespaces():

@@ -334,6 +334,39 @@ static void test_target_checks(void **state)
 	joined_close(j);
 }
 
+/* Review: an endpoint without remote access served a peer that paid no attention
+ * to that: keys of other endpoints of its domain were good. */
+static void test_not_a_target(void **state)
+{
+	struct joined *j = open_way(WF_SHM_WAY_NONE);
+
+	(void)state;
+	j->to.host->is_target = false;
+	memset(memory, 0x11, sizeof(memory));
+	for (int kind = WF_TX_WRITE; kind <= WF_TX_READ; kind++) {
+		for (size_t len = 0; len <= 9000; len += 4500) {
+			struct wf_remote remote = { 0 };
+			struct joined_buf b;
+			struct wf_comp comp;
+			struct wf_tx tx;
+
+			joined_alloc(&b, len, 1);
+			tx = tx_of(kind, &remote, &b, 0, KEY);
+			tx.delivery = true;
+			assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
+			comp = joined_wait(j, &j->txq);
+			assert_int_equal(joined_err(&comp),
+					 len ? FI_EKEYREJECTED : 0);
+			free(b.memory);
+		}
+	}
+	for (size_t i = 0; i < sizeof(memory); i++)
+		assert_int_equal(memory[i], 0x11);
+	assert_false(j->in->broken);
+	memset(memory, 0, sizeof(memory));
+	joined_close(j);
+}
+
 static void check_events(enum wf_shm_way way)
 {
 	struct wf_cntr writes = { .waker = WF_WAKER_NONE };
@@ -687,6 +720,7 @@ int main(void)
 		cmocka_unit_test(test_table_cannot_be_mapped),
 		cmocka_unit_test(test_target_checks),
 		cmocka_unit_test(test_no_table),
+		cmocka_unit_test(test_not_a_target),
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_atomics),
 		cmocka_unit_test(test_injected_segments),

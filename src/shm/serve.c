@@ -69,6 +69,16 @@ static struct wf_served served(const struct wf_shm_in *in,
 	};
 }
 
+/* An endpoint without remote access lends nothing, whatever others of its domain
+ * have registered. Its welcome says so; the peer may not have listened. */
+static int may_serve(const struct wf_shm_in *in,
+		     const struct wf_shm_request *req)
+{
+	if (in->ep->host->is_target || !req->rma.len)
+		return 0;
+	return -FI_EKEYREJECTED;
+}
+
 static void note_refusal(struct wf_shm_in *in, int err)
 {
 	wf_shm_stats_add(&in->ep->stats, WF_SHM_STAT_served, 1);
@@ -81,7 +91,7 @@ static void note_refusal(struct wf_shm_in *in, int err)
 int wf_shm_serve_write(struct wf_shm_in *in, const struct wf_shm_request *req)
 {
 	struct wf_served at = served(in, req);
-	int err = 0;
+	int err = may_serve(in, req);
 
 	/* Only the last piece is answered: a peer that asks for an answer
 	 * before would be owed a reply for ever. */
@@ -89,7 +99,7 @@ int wf_shm_serve_write(struct wf_shm_in *in, const struct wf_shm_request *req)
 	    ((req->flags & WF_SHM_SLOT_ACK) &&
 	     !(req->rma.flags & WF_SHM_RMA_LAST)))
 		return -EPROTO;
-	if (!in->remote_status)
+	if (!in->remote_status && !err)
 		err = wf_op_serve_put(in->ep->regs, &at, req->bytes);
 	note_refusal(in, err);
 	if (req->rma.flags & WF_SHM_RMA_LAST) {
@@ -108,13 +118,15 @@ static uint8_t *return_of(const struct wf_shm_in *in,
 int wf_shm_serve_read(struct wf_shm_in *in, const struct wf_shm_request *req)
 {
 	struct wf_served at = served(in, req);
+	int err = may_serve(in, req);
 
 	if (req->rma.len > WF_SHM_RETURN_MAX ||
 	    req->rma.buffer >= WF_SHM_RETURNS ||
 	    !(req->flags & WF_SHM_SLOT_ACK))
 		return -EPROTO;
-	note_refusal(in,
-		     wf_op_serve_get(in->ep->regs, &at, return_of(in, req)));
+	if (!err)
+		err = wf_op_serve_get(in->ep->regs, &at, return_of(in, req));
+	note_refusal(in, err);
 	reply(in, req, 0);
 	if (req->rma.flags & WF_SHM_RMA_LAST)
 		conclude(in, req, false);
@@ -136,6 +148,7 @@ int wf_shm_serve_atomic(struct wf_shm_in *in, const struct wf_shm_request *req)
 	};
 	int bytes = wf_op_serve_amo_bytes(&amo, rma->len);
 	bool fetches = amo.kind != WF_OP_AMO_WRITE;
+	int err = may_serve(in, req);
 
 	if (bytes < 0 || (size_t)bytes > req->bytes_len ||
 	    (fetches && !(req->flags & WF_SHM_SLOT_ACK)))
@@ -145,7 +158,9 @@ int wf_shm_serve_atomic(struct wf_shm_in *in, const struct wf_shm_request *req)
 			return -EPROTO;
 		amo.result = return_of(in, req);
 	}
-	note_refusal(in, wf_op_serve_amo(in->ep->regs, &at, &amo));
+	if (!err)
+		err = wf_op_serve_amo(in->ep->regs, &at, &amo);
+	note_refusal(in, err);
 	reply(in, req, value);
 	/* fi_ep_bind(3): for an endpoint what fetches is a read; for a region
 	 * (op/serve.c) what modifies is a write. */

@@ -318,6 +318,9 @@ int wf_tools_bench_main(int argc, char **argv)
 	wf_tools_process_catch();
 	if (plan.server)
 		return wf_tools_server_run(&plan);
+	/* After the deadlines of pair.c. */
+	wf_tools_process_limit(plan.timeout_s + 2 +
+			       (unsigned)(8 * plan.run_ns / WF_NS_PER_S));
 	warn(&report);
 	ret = open_link(&plan);
 	if (!ret)

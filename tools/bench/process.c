@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,6 +55,20 @@ void wf_tools_process_die(void)
 	signal(caught, SIG_DFL);
 	raise(caught);
 	sigprocmask(SIG_SETMASK, &waiting_mask, NULL);
+}
+
+void wf_tools_process_limit(unsigned seconds)
+{
+	/* SIGXCPU, and SIGKILL if that does not help. Children inherit it. */
+	const struct rlimit limit = {
+		.rlim_cur = seconds * (WF_NS_PER_S / WF_NS_PER_US),
+		.rlim_max = (seconds + 1) * (WF_NS_PER_S / WF_NS_PER_US),
+	};
+	struct rlimit now;
+
+	/* An administrator's that is lower stays. */
+	if (!getrlimit(RLIMIT_RTTIME, &now) && now.rlim_max > limit.rlim_max)
+		setrlimit(RLIMIT_RTTIME, &limit);
 }
 
 static int child_fds(const int fds[WF_TOOLS_PROCESS_FDS])
@@ -224,7 +239,11 @@ unsigned long wf_tools_process_preempted(pid_t pid)
 
 void wf_tools_process_describe(int status, char *buf, size_t len)
 {
-	if (WIFSIGNALED(status))
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+		snprintf(buf, len,
+			 "kept its processor at real-time priority for "
+			 "longer than a run may take (--timeout)");
+	else if (WIFSIGNALED(status))
 		snprintf(buf, len, "killed by signal %d (%s)", WTERMSIG(status),
 			 strsignal(WTERMSIG(status)));
 	else if (WEXITSTATUS(status) == 127)

@@ -31,6 +31,13 @@ void wf_tools_process_catch(void);
 /* Ends this program by the signal that asked it to stop, if one did. */
 void wf_tools_process_die(void);
 
+/*
+ * Limits what our children may compute at real-time priority before they sleep
+ * once. Two that wait for each other for ever leave no processor to us, and then
+ * our own deadlines are of no use.
+ */
+void wf_tools_process_limit(unsigned seconds);
+
 /* Returns the pid or -errno. A failing exec gives exit status 127. */
 pid_t wf_tools_process_spawn(const struct wf_tools_process *process);
 
