@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Which operations generate completions: selective completion, and the levels
- * from FI_INJECT_COMPLETE to FI_DELIVERY_COMPLETE.
+ * from FI_INJECT_COMPLETE to FI_DELIVERY_COMPLETE. Over TCP also what a peer that
+ * has stopped keeps from completing.
  */
 #include "msg_util.h"
+
+#include <signal.h>
+#include <sys/wait.h>
 
 static const size_t sizes[] = { 0, 8, 1000, 10000, 100000 };
 
@@ -213,12 +217,92 @@ static void receiver(struct weft_test *t, fi_addr_t peer,
 	weft_test_sync(line);
 }
 
+/* -- a peer that has stopped ------------------------------------------------- */
+
+static const size_t small[] = { 1, 1000, 5000, 16384 };
+
+/* Each side has heard the other, and what was said is acknowledged. */
+static void greet(struct weft_test *t, fi_addr_t peer,
+		  struct weft_test_line *line)
+{
+	struct fi_context tx, rx;
+	uint64_t from = 1, to;
+
+	CHECK_OK(weft_test_trecv(t, &to, sizeof(to), 1, 0, &rx));
+	post_send(t, peer, &from, sizeof(from),
+		  FI_COMPLETION | FI_DELIVERY_COMPLETE, &tx);
+	weft_test_wait_ok(t->rxcq, &rx);
+	weft_test_wait_ok(t->txcq, &tx);
+	weft_test_sync(line);
+}
+
+static void stops(struct weft_test *t, fi_addr_t peer,
+		  struct weft_test_line *line, void *arg)
+{
+	uint8_t *buf = msg_alloc(small[COUNT_OF(small) - 1]);
+	struct fi_context context;
+
+	(void)arg;
+	greet(t, peer, line);
+	CHECK_OK(raise(SIGSTOP));
+	for (size_t i = 0; i < COUNT_OF(small) * 2; i++) {
+		size_t len = small[i / 2];
+
+		CHECK_OK(weft_test_trecv(t, buf, len, 1, 0, &context));
+		weft_test_wait_ok(t->rxcq, &context);
+		CHECK(weft_test_holds(buf, len, i));
+	}
+	weft_test_sync(line);
+	free(buf);
+}
+
+/* Without a level, and with FI_INJECT_COMPLETE, a send completes when its buffer
+ * may be written; with FI_TRANSMIT_COMPLETE not before the peer has the message. */
+static void sends_to_stopped(struct weft_test *t, fi_addr_t peer,
+			     struct weft_test_line *line, void *arg)
+{
+	uint8_t *buf = msg_alloc(small[COUNT_OF(small) - 1]);
+	uint8_t *waits[COUNT_OF(small)];
+	int status;
+
+	(void)arg;
+	greet(t, peer, line);
+	CHECK(waitpid(line->pid, &status, WUNTRACED) == line->pid);
+	CHECK(WIFSTOPPED(status));
+	for (size_t i = 0; i < COUNT_OF(small); i++) {
+		size_t len = small[i];
+
+		weft_test_fill(buf, len, 2 * i);
+		post_send(t, peer, buf, len,
+			  FI_COMPLETION | (i % 2 ? FI_INJECT_COMPLETE : 0),
+			  buf);
+		weft_test_wait_ok(t->txcq, buf);
+		memset(buf, 0, len);
+		waits[i] = msg_alloc(len);
+		weft_test_fill(waits[i], len, 2 * i + 1);
+		post_send(t, peer, waits[i], len,
+			  FI_COMPLETION | FI_TRANSMIT_COMPLETE, waits[i]);
+		msg_expect_quiet(t->txcq, 10);
+	}
+	CHECK_OK(kill(line->pid, SIGCONT));
+	for (size_t i = 0; i < COUNT_OF(small); i++) {
+		weft_test_wait_ok(t->txcq, waits[i]);
+		free(waits[i]);
+	}
+	weft_test_sync(line);
+	free(buf);
+}
+
 int main(void)
 {
+	const char *nic = getenv("FI_WEFT_NIC");
+
 	weft_test_begin(60);
 	for (size_t i = 0; i < COUNT_OF(sizes); i++)
 		test_selective(sizes[i]);
 	test_selective_default();
 	weft_test_pair(NULL, sender, receiver, NULL);
+	if (nic && !strcmp(nic, "tcp"))
+		weft_test_pair(NULL, stops, sends_to_stopped, NULL);
 	return 0;
 }

@@ -30,6 +30,7 @@ struct wf_tx {
 	bool tagged;
 	bool has_data;	 /* FI_REMOTE_CQ_DATA */
 	bool delivery;	 /* FI_DELIVERY_COMPLETE */
+	bool transmit;	 /* FI_TRANSMIT_COMPLETE: not before the peer has it */
 	bool wants_comp; /* its success is reported, too */
 	bool inject;	 /* the buffers are the caller's again on return */
 	bool fence;	 /* not before everything that was sent before it */

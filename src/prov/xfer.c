@@ -32,6 +32,7 @@ static inline void describe(const struct wf_prov_ep *ep, struct wf_tx *tx,
 	/* Nothing waits for an injected message that reports nothing. */
 	tx->delivery = (flags & FI_DELIVERY_COMPLETE) &&
 		       (!tx->inject || tx->wants_comp);
+	tx->transmit = flags & FI_TRANSMIT_COMPLETE;
 	tx->tag = tag;
 	tx->data = data;
 	tx->comp_flags = FI_SEND | wf_prov_xfer_kind(tagged);

@@ -281,7 +281,7 @@ static inline void node_recv_buf(struct node *n, uint64_t tag, void *buf,
 }
 
 /* Those on memory have an empty wf_remote to fill in, good until eight more were
- * made. */
+ * made. Their completions say that the peer has them. */
 static inline struct wf_tx req_of(enum wf_tx_kind kind, const void *buf,
 				  size_t len)
 {
@@ -294,6 +294,7 @@ static inline struct wf_tx req_of(enum wf_tx_kind kind, const void *buf,
 		.kind = kind,
 		.tagged = kind == WF_TX_SEND,
 		.wants_comp = true,
+		.transmit = true,
 		.comp_flags = FI_SEND,
 		.context = (void *)(uintptr_t)buf,
 		.len = len,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Injected messages in one packet.
+ * Injected messages in one packet, and sends that complete early.
  */
 #include "rdm/run.h"
 
@@ -158,8 +158,12 @@ static int begin(struct wf_rdm_peer *peer, const struct wf_tx *req)
 	tx->msg_id = peer->next_msg_id;
 	wf_rdm_post_begin(peer, tx);
 	wf_base_list_add_tail(&peer->flight, &tx->link);
-	peer->run = ret ? NULL : tx;
+	peer->run = ret || req->wants_comp ? NULL : tx;
 	account(peer, req->len);
+	if (ret && req->wants_comp) {
+		tx->req.wants_comp = false;
+		wf_op_compq_push_sent(ep->txq, req->context, req->comp_flags);
+	}
 	return 0;
 alone:
 	wf_base_pool_put(&ep->tx_pool, tx);
@@ -174,7 +178,7 @@ int wf_rdm_run_send(struct wf_rdm_peer *peer, const struct wf_tx *req)
 		return -EAGAIN;
 	if (wf_unlikely(wf_rdm_post_is_ahead(peer)))
 		return 1;
-	if (peer->run && extend(peer, req))
+	if (peer->run && !req->wants_comp && extend(peer, req))
 		return 0;
 	return begin(peer, req);
 }

@@ -419,7 +419,7 @@ static void report(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 		if (!--whole->pieces)
 			wf_rdm_tx_settle(ep, whole);
 	} else if (tx->err) {
-		if (tx->run)
+		if (tx->run && !tx->req.wants_comp)
 			wf_rdm_run_report(tx);
 		else
 			report_failure(ep, tx);

@@ -21,6 +21,8 @@
 #define PATIENCE (3 * SIM_S)
 #define CANCEL_READS 1000
 #define PROMPT_LEN 1000 /* can be sent at once, by every protocol */
+/* Sends up to this length may complete before the peer has them, by TCP. */
+#define KEPT_LEN 16384
 #define PROMPT_LARGEST 3000
 #define PROMPT_MESSAGES 20
 #define PROMPT_NS (25 * SIM_MS)
@@ -150,8 +152,8 @@ static ssize_t submit(struct sim_app *app, struct app_op *op, uint64_t id,
 				    .data = id,
 				    .context = op };
 
-	op->fate = ORACLE_SENT;
-	switch (sim.s.injects && draw(app, 8) ? 0 : draw(app, 4)) {
+	op->fate = sim.s.tcp && len <= KEPT_LEN ? ORACLE_KEPT : ORACLE_SENT;
+	switch (sim.s.injects && draw(app, 8) ? 0 : draw(app, 5)) {
 	case 0:
 		if (len > sim.s.inject_size)
 			break;
@@ -166,6 +168,10 @@ static ssize_t submit(struct sim_app *app, struct app_op *op, uint64_t id,
 	case 2:
 		if (len <= sim.s.inject_size)
 			flags |= FI_INJECT;
+		break;
+	case 3:
+		flags |= FI_TRANSMIT_COMPLETE;
+		op->fate = ORACLE_SENT;
 		break;
 	default:
 		return kind == ORACLE_TAGGED ?
@@ -211,7 +217,7 @@ static bool is_prompt(const struct sim_app *app, const struct app_op *op,
 		      unsigned int peer, uint32_t len)
 {
 	return is_calm(app, peer) && !sim.s.shm && len <= PROMPT_LEN &&
-	       op->fate == ORACLE_SENT;
+	       (op->fate == ORACLE_SENT || op->fate == ORACLE_KEPT);
 }
 
 static bool send_one(struct sim_app *app, struct app_op *op, unsigned int peer)

@@ -145,7 +145,7 @@ void oracle_injected_failed(struct sim_proc *from, uint64_t id,
 		sim_fail("an error %d without a context names message %s, "
 			 "which this process has not sent",
 			 err, oracle_name(id));
-	if (msg->fate != ORACLE_INJECTED)
+	if (msg->fate != ORACLE_INJECTED && msg->fate != ORACLE_KEPT)
 		sim_fail("message %s fails with %d without a context, and was "
 			 "not injected or has failed before",
 			 oracle_name(id), err);
@@ -331,7 +331,8 @@ uint64_t oracle_waiting(const struct sim_proc *proc, uint64_t age)
 
 		for (uint32_t seq = 0; seq < pair->count; seq++) {
 			/* It may still fail. */
-			if (pair->msgs[seq].fate == ORACLE_INJECTED &&
+			if ((pair->msgs[seq].fate == ORACLE_INJECTED ||
+			     pair->msgs[seq].fate == ORACLE_KEPT) &&
 			    connects_may_fail())
 				continue;
 			if (pair->msgs[seq].sent_at + age < sim.now &&

@@ -14,8 +14,9 @@ enum oracle_kind { ORACLE_TAGGED, ORACLE_PLAIN };
 enum oracle_fate {
 	ORACLE_UNSENT,
 	ORACLE_UNDER_WAY,
-	ORACLE_INJECTED,  /* accepted; only a failure is reported */
-	ORACLE_SENT,	  /* the sender got a completion */
+	ORACLE_INJECTED, /* accepted; only a failure is reported */
+	ORACLE_KEPT,	 /* the sender got a completion; a failure may follow */
+	ORACLE_SENT,	 /* the sender got a completion */
 	ORACLE_DELIVERED, /* the same, with FI_DELIVERY_COMPLETE */
 	ORACLE_FAILED,
 };
@@ -39,7 +40,8 @@ uint64_t oracle_sent(struct sim_proc *from, struct sim_proc *to,
 /* The call was refused: the message does not exist. */
 void oracle_unsent(uint64_t id);
 void oracle_fate(uint64_t id, enum oracle_fate fate, int err);
-/* The error completion of an injected message, which has no context. */
+/* The error completion of a message that was injected or has completed: it has no
+ * context. */
 void oracle_injected_failed(struct sim_proc *from, uint64_t id,
 			    enum oracle_kind kind, int err);
 /* @post: number of the receive in the order of posting. @buf NULL: an error. */
