@@ -14,6 +14,7 @@
 #include "base/place.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
+#include "shm/letter.h"
 #include "shm/name.h"
 #include "shm/offer.h"
 #include "shm/tx.h"
@@ -26,6 +27,7 @@ static int make_room_for(struct wf_shm_ep *ep, uint64_t dst)
 {
 	size_t count = ep->out_count ? ep->out_count : 16;
 	struct wf_shm_out **outs;
+	bool *met;
 
 	if (dst < ep->out_count)
 		return 0;
@@ -36,9 +38,14 @@ static int make_room_for(struct wf_shm_ep *ep, uint64_t dst)
 	outs = realloc(ep->outs, count * sizeof(*outs));
 	if (!outs)
 		return -ENOMEM;
+	ep->outs = outs;
+	met = realloc(ep->met, count * sizeof(*met));
+	if (!met)
+		return -ENOMEM;
+	ep->met = met;
 	memset(outs + ep->out_count, 0,
 	       (count - ep->out_count) * sizeof(*outs));
-	ep->outs = outs;
+	memset(met + ep->out_count, 0, (count - ep->out_count) * sizeof(*met));
 	ep->out_count = count;
 	return 0;
 }
@@ -162,6 +169,7 @@ void wf_shm_channels_inserted(struct wf_shm_ep *ep, uint64_t name,
 		if (wf_shm_channels_is_meant(ep, &ep->watch.ins[i]->addr, addr))
 			wf_shm_in_rename(ep->watch.ins[i], name);
 	}
+	wf_shm_letter_inserted(ep, name, addr);
 }
 
 void wf_shm_channels_removed(struct wf_shm_ep *ep, uint64_t name)
@@ -172,6 +180,7 @@ void wf_shm_channels_removed(struct wf_shm_ep *ep, uint64_t name)
 		if (ep->watch.ins[i]->src == name)
 			wf_shm_in_rename(ep->watch.ins[i], WF_MATCH_ANY);
 	}
+	wf_shm_letter_removed(ep, name);
 	if (!out)
 		return;
 	wf_shm_out_fail_all(out, FI_ECANCELED);
@@ -204,6 +213,7 @@ void wf_shm_channels_renamed(struct wf_shm_ep *ep)
 		if (src != in->src)
 			wf_shm_in_rename(in, src);
 	}
+	wf_shm_letter_renamed(ep);
 }
 
 int wf_shm_channels_add_in(struct wf_shm_ep *ep, struct wf_shm_in *in)

@@ -17,6 +17,7 @@
 #include "shm/conn_defs.h"
 #include "shm/early.h"
 #include "shm/ep.h"
+#include "shm/letter.h"
 #include "shm/link.h"
 #include "shm/name.h"
 #include "shm/offer.h"
@@ -108,6 +109,8 @@ static int greet(struct wf_shm_out *out, uint64_t now)
 	err = wf_shm_conn_watch(out->ep, &out->sock);
 	if (err)
 		return err;
+	if (ours && wf_shm_letter_suits(out))
+		return wf_shm_letter_send(out);
 	/* An offer takes more descriptors. */
 	err = wf_shm_offer_create(out, ours && now >= out->ep->scarce_until,
 				  &memfd);
@@ -218,6 +221,8 @@ void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now)
 	int err = out->sock.fd;
 
 	out->ep->tend_at = 0;
+	if (err < 0 && wf_shm_letter_suits(out))
+		err = wf_shm_letter_socket(out);
 	if (err < 0)
 		err = wf_shm_name_connect(&out->ep->attr.home, &out->addr);
 	if (err >= 0) {
@@ -258,6 +263,7 @@ static void start_over(struct wf_shm_out *out, int err, uint64_t now)
 		return;
 	}
 	wf_shm_out_release(out);
+	out->letter = false;
 	if (out->gone)
 		wf_shm_out_mark_dead(out, err, false);
 	else
@@ -356,30 +362,46 @@ static void take_welcome(struct wf_shm_out *out,
 
 static void on_welcome(struct wf_shm_out *out, uint64_t now)
 {
-	struct wf_shm_welcome welcome = { 0 };
+	union {
+		struct wf_shm_welcome welcome;
+		struct wf_shm_letter_head letter;
+		uint8_t room[WF_SHM_LETTER_ROOM];
+	} said = { .room = { 0 } };
+	const struct wf_shm_welcome *welcome = &said.welcome;
 	int fds[WF_SHM_WELCOME_FDS];
 	ssize_t got;
 	int status;
 	bool cut;
 
-	got = wf_base_fds_recv(out->sock.fd, &welcome, sizeof(welcome), fds,
+	got = wf_base_fds_recv(out->sock.fd, &said, sizeof(said), fds,
 			       WF_SHM_WELCOME_FDS, &cut);
 	if (got == -EAGAIN)
 		return;
 	if (got <= 0) {
 		/* The peer has no welcome, and will not use the offer. */
 		wf_shm_offer_withdraw(out);
-		if (!out->cut)
+		if (!got && out->letter && !out->cut)
+			wf_shm_letter_was_read(out, now);
+		else if (!out->cut)
 			start_over(out, ECONNRESET, now);
 		goto close_fds;
 	}
-	status = check_welcome(&welcome, got);
-	if (status || welcome.declines)
+	status = check_welcome(welcome, got);
+	if (!status && out->letter) {
+		/* Without a ring, there is nothing to welcome. */
+		status = welcome->greeting.features & WF_SHM_GREETING_LETTER ?
+				 wf_shm_letter_answered(out, &said.letter,
+							(size_t)got, now) :
+				 EPROTO;
+		if (!status)
+			goto close_fds;
+	}
+	if (status || welcome->declines)
 		wf_shm_offer_withdraw(out);
 	if (!status) {
 		/* The peer reads the ring, even if we fail below. */
 		wf_shm_early_end(out);
-		take_welcome(out, &welcome);
+		take_welcome(out, welcome);
 		status = map_welcome(out, fds, cut);
 	}
 	if (wf_shm_conn_passes(status)) {
@@ -392,9 +414,10 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 		if (status == EOPNOTSUPP)
 			wf_warn("the peer takes packets only: FI_WEFT_SHM must "
 				"be the same for all processes of a node");
-		if (status == EPROTO)
+		if (status == EPROTO &&
+		    welcome->greeting.layout != WF_SHM_LAYOUT)
 			wf_warn("the peer uses ring layout %u, this process %u",
-				welcome.greeting.layout, WF_SHM_LAYOUT);
+				welcome->greeting.layout, WF_SHM_LAYOUT);
 		give_up(out, status, now);
 		goto close_fds;
 	}

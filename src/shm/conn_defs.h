@@ -6,6 +6,8 @@
  * those of its own board and registrations, too. Fields may be added at the end;
  * `size` tells how many bytes the sender knows.
  *
+ * A letter may come instead of the hello: a message, and nothing follows it.
+ *
  * Later, either side writes a byte to wake the other; its value means nothing.
  * A note tells what happens to the socket (link.h).
  */
@@ -50,6 +52,27 @@ struct wf_shm_welcome {
 	uint32_t number;   /* of the channel at the receiver; never reused */
 	uint32_t declines; /* 1: the offer of the hello will not be used */
 };
+
+/* In the features of a greeting: no hello, but a letter (letter.h), which the
+ * receiver answers by closing the socket, or by a welcome that refuses it. */
+#define WF_SHM_GREETING_LETTER 0x80000000u
+
+/* Bytes of a message that may go as a letter; they follow the head. */
+#define WF_SHM_LETTER_MAX 96
+
+struct wf_shm_letter_head {
+	struct wf_shm_greeting greeting;
+	uint64_t tag;
+	uint64_t data; /* for the completion, if the flags say so */
+	uint32_t len;
+	uint32_t flags;	  /* WF_SHM_SLOT_TAGGED, WF_SHM_SLOT_DATA */
+	uint8_t addr[28]; /* as in a hello */
+	uint8_t pad[4];
+};
+
+/* More than the longest, to see that one is longer. */
+#define WF_SHM_LETTER_ROOM                                                     \
+	(sizeof(struct wf_shm_letter_head) + WF_SHM_LETTER_MAX + 1)
 
 enum wf_shm_note_kind {
 	WF_SHM_NOTE_JOIN = 1, /* use the socket of the channel ->number */
@@ -102,6 +125,7 @@ static_assert(sizeof(struct wf_shm_guard_line) <= WF_SHM_GUARD_LINE, "fits");
 
 static_assert(sizeof(struct wf_shm_greeting) == 16, "known to all versions");
 static_assert(sizeof(struct wf_shm_hello) == 88, "as sent");
+static_assert(sizeof(struct wf_shm_letter_head) == 72, "as sent");
 static_assert(sizeof(struct wf_shm_welcome) == 56, "as sent");
 static_assert(sizeof(struct wf_shm_note) == 8, "no wake is as long");
 

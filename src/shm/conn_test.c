@@ -344,6 +344,7 @@ static void test_short_one_takes_a_page(void **state)
 	struct world *w = *state;
 	const struct wf_shm_out *out;
 
+	joined_meet(&w->a);
 	assert_int_equal(inject_some(w, WF_SHM_INLINE_MAX), 0);
 	out = wf_container_of(w->a.all_outs.next, struct wf_shm_out, link);
 	if (out->region.returns_ready)
@@ -419,6 +420,7 @@ static void test_injected_without_hello(void **state)
 	struct world *w = *state;
 	const struct wf_shm_out *out;
 
+	joined_meet(&w->a);
 	fail_hellos = 1;
 	assert_int_equal(inject_some(w, 8), -EAGAIN);
 	out = wf_container_of(w->a.all_outs.next, struct wf_shm_out, link);

@@ -22,6 +22,7 @@ static bool needs_timer(const struct wf_shm_ep *ep)
 {
 	return !wf_base_list_empty(&ep->busy_ins) ||
 	       !wf_base_list_empty(&ep->guests) ||
+	       !wf_base_list_empty(&ep->letters) ||
 	       (ep->starved && !wf_base_list_empty(&ep->pending_outs));
 }
 
@@ -62,7 +63,8 @@ static bool outs_have_work(const struct wf_shm_ep *ep)
 /* Whether there are messages to read. */
 static bool ins_have_work(const struct wf_shm_ep *ep)
 {
-	return ep->draining || wf_shm_watch_pending(&ep->watch);
+	return ep->draining || !wf_base_list_empty(&ep->letters) ||
+	       wf_shm_watch_pending(&ep->watch);
 }
 
 /* Helping a receiver to copy needs no room in a queue. */

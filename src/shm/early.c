@@ -15,9 +15,7 @@
 #include "shm/stats.h"
 #include "shm/trace.h"
 
-/* One slot or one record, and nothing to wait for: neither needs to know the
- * peer. */
-static bool may_go_early(const struct wf_shm_tx *tx)
+bool wf_shm_early_may(const struct wf_shm_tx *tx)
 {
 	return tx->bounce && !tx->req->remote && !tx->req->fence &&
 	       !(tx->slot_flags & WF_SHM_SLOT_ACK) &&
@@ -34,7 +32,7 @@ static void write_first(struct wf_shm_out *out)
 	if (wf_base_list_empty(&out->pending))
 		return;
 	tx = wf_container_of(out->pending.next, struct wf_shm_tx, link);
-	if (!may_go_early(tx))
+	if (!wf_shm_early_may(tx))
 		return;
 	inlined = tx->req->len <= WF_SHM_INLINE_MAX;
 	lines = inlined ? 0 : wf_shm_put_lines(tx->req->len);

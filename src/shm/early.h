@@ -11,8 +11,14 @@
 #ifndef WF_SHM_EARLY_H
 #define WF_SHM_EARLY_H
 
+#include <stdbool.h>
+
 struct wf_shm_out;
 struct wf_shm_tx;
+
+/* Whether @tx may be written before the peer is known: it is one slot or one
+ * record, injected, and nobody waits for a reply. */
+bool wf_shm_early_may(const struct wf_shm_tx *tx);
 
 /* Connects with @tx in the ring, if the channel was never tried. 0: the peer has
  * the ring. -EAGAIN: nothing of @tx is kept, the caller tries again. */

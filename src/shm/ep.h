@@ -74,7 +74,12 @@ struct wf_shm_ep {
 	struct wf_list waiting_outs; /* have messages that wait for a reply */
 
 	struct wf_source listener;
-	struct wf_source door; /* the same in the folder; -1: none */
+	struct wf_source door;	/* the same in the folder; -1: none */
+	struct wf_list letters; /* of peers, not delivered (letter.h) ... */
+	uint32_t letter_count;	/* ... and how many */
+	struct wf_list letters_parked; /* in the matcher */
+	bool *met;	       /* of each fi_addr_t: it was sent a letter */
+	uint64_t lively_until; /* letters go to and fro: look often, ns */
 	uint64_t deaf_until;   /* no peer is accepted until then; 0: all */
 	uint64_t scarce_until; /* few descriptors may be passed until then */
 	bool populates;	       /* the kernel takes pages of a mapping */

@@ -20,6 +20,7 @@
 #include "shm/conn_defs.h"
 #include "shm/door.h"
 #include "shm/ep.h"
+#include "shm/letter.h"
 #include "shm/link.h"
 #include "shm/name.h"
 #include "shm/offer.h"
@@ -43,13 +44,15 @@ struct guest {
 	struct wf_shm_ep *ep;
 	struct wf_list link;
 	uint64_t deadline;
-	bool watched; /* in the loop */
+	bool watched;		    /* in the loop */
+	struct wf_shm_letter *room; /* if it is a letter */
 };
 
 static void guest_leave(struct wf_shm_ep *ep, struct guest *guest)
 {
 	wf_base_list_del(&guest->link);
 	wf_shm_conn_drop(ep, &guest->sock);
+	wf_shm_letter_unreserve(&guest->room);
 	free(guest);
 }
 
@@ -105,14 +108,13 @@ static int accept_in(const struct wf_shm_ep *ep, const struct wf_shm_in *in)
  * (docs/containers.md). A process of another user must belong to the user that
  * listens at that address, which the kernel tells us when we connect to it;
  * otherwise the peer has no address. 0, or the positive errno to answer. */
-static int find_addr(const struct wf_shm_ep *ep,
-		     const struct wf_shm_hello *hello, const struct ucred *cred,
-		     bool ours, struct wf_addr *addr)
+static int find_addr(const struct wf_shm_ep *ep, const uint8_t stated[28],
+		     const struct ucred *cred, bool ours, struct wf_addr *addr)
 {
 	uid_t owner;
 	int err;
 
-	if (wf_base_addr_set(addr, hello->addr, sizeof(hello->addr)))
+	if (wf_base_addr_set(addr, stated, 28))
 		return EPROTO;
 	if (ours)
 		return 0;
@@ -148,7 +150,7 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	uint64_t src;
 	int err;
 
-	err = find_addr(ep, hello, cred, ours, &addr);
+	err = find_addr(ep, hello->addr, cred, ours, &addr);
 	if (err)
 		return err;
 	err = map_rings(pair, hello, fds[0]);
@@ -203,22 +205,46 @@ err_unmap:
 	return -err;
 }
 
-static int check_hello(const struct wf_shm_hello *hello, ssize_t got, int memfd,
-		       bool cut)
+static int check_greeting(const struct wf_shm_greeting *greeting, ssize_t got)
 {
-	if (got < (ssize_t)sizeof(hello->greeting) ||
-	    hello->greeting.magic != WF_SHM_MAGIC)
+	if (got < (ssize_t)sizeof(*greeting) || greeting->magic != WF_SHM_MAGIC)
 		return EPROTO;
-	if (hello->greeting.layout != WF_SHM_LAYOUT) {
-		wf_warn("refused a peer with ring layout %u, this process uses %u",
-			hello->greeting.layout, WF_SHM_LAYOUT);
-		return EPROTO;
-	}
+	if (greeting->layout == WF_SHM_LAYOUT)
+		return 0;
+	wf_warn("refused a peer with ring layout %u, this process uses %u",
+		greeting->layout, WF_SHM_LAYOUT);
+	return EPROTO;
+}
+
+/* Takes the socket over. 0, or the positive errno to answer. */
+static int take_letter(struct wf_shm_ep *ep, struct guest *guest,
+		       const struct wf_shm_letter_head *head, ssize_t got,
+		       const struct ucred *cred, bool ours)
+{
+	struct wf_addr addr;
+	int err = wf_shm_letter_check(head, (size_t)got);
+
+	if (!err)
+		err = find_addr(ep, head->addr, cred, ours, &addr);
+	if (err)
+		return err;
+	wf_shm_letter_keep(ep, &guest->room, guest->sock.fd, &addr, ours, head);
+	if (guest->watched)
+		wf_transport_loop_remove(&ep->host->loop, &guest->sock);
+	guest->sock.fd = -1;
+	return 0;
+}
+
+/* Opens a channel. 0, or the positive errno to answer. */
+static int take_hello(struct wf_shm_ep *ep, struct guest *guest,
+		      const struct wf_shm_hello *hello, ssize_t got, int *fds,
+		      bool cut, const struct ucred *cred, bool ours)
+{
 	if (got < (ssize_t)sizeof(*hello))
 		return EPROTO;
-	if (memfd < 0)
+	if (fds[0] < 0)
 		return cut ? EMFILE : EPROTO;
-	return 0;
+	return admit(ep, guest, hello, fds, cred, ours);
 }
 
 /* Most peers have sent their hello when we accept them, and their sockets need
@@ -236,7 +262,12 @@ static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 {
 	struct guest *guest = wf_container_of(source, struct guest, sock);
 	struct wf_shm_ep *ep = guest->ep;
-	struct wf_shm_hello hello = { 0 };
+	union {
+		struct wf_shm_greeting greeting;
+		struct wf_shm_hello hello;
+		struct wf_shm_letter_head letter;
+		uint8_t room[WF_SHM_LETTER_ROOM];
+	} said = { .room = { 0 } };
 	struct ucred cred;
 	int fds[WF_SHM_HELLO_FDS], status;
 	bool cut, ours;
@@ -244,7 +275,7 @@ static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 
 	(void)events;
 	(void)now;
-	got = wf_base_fds_recv(guest->sock.fd, &hello, sizeof(hello), fds,
+	got = wf_base_fds_recv(guest->sock.fd, &said, sizeof(said), fds,
 			       WF_SHM_HELLO_FDS, &cut);
 	if (got == -EAGAIN) {
 		wait_for_hello(guest);
@@ -261,9 +292,12 @@ static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 	if (!status && ep->attr.refuses)
 		status = EOPNOTSUPP;
 	if (!status)
-		status = check_hello(&hello, got, fds[0], cut);
-	if (!status)
-		status = admit(ep, guest, &hello, fds, &cred, ours);
+		status = check_greeting(&said.greeting, got);
+	if (!status && (said.greeting.features & WF_SHM_GREETING_LETTER))
+		status = take_letter(ep, guest, &said.letter, got, &cred, ours);
+	else if (!status)
+		status = take_hello(ep, guest, &said.hello, got, fds, cut,
+				    &cred, ours);
 	if (status) {
 		wf_shm_channels_spare_fds(ep, status);
 		refuse(ep, guest->sock.fd, status);
@@ -298,9 +332,17 @@ static void let_in(struct wf_shm_ep *ep, const struct wf_source *listener,
 		   uint64_t now)
 {
 	for (int i = 0; i < GUESTS_MAX; i++) {
+		struct wf_shm_letter *room;
 		struct guest *guest;
-		int fd = wf_os_accept(listener->fd, NULL, NULL);
+		int fd;
 
+		/* They are delivered by the next poll, if there is room. */
+		if (wf_unlikely(wf_shm_letter_is_full(ep))) {
+			if (!wf_shm_watch_has_room(&ep->watch))
+				go_deaf(ep, now);
+			return;
+		}
+		fd = wf_os_accept(listener->fd, NULL, NULL);
 		if (fd == -EAGAIN)
 			return;
 		if (fd < 0) {
@@ -309,7 +351,9 @@ static void let_in(struct wf_shm_ep *ep, const struct wf_source *listener,
 			return;
 		}
 		guest = malloc(sizeof(*guest));
-		if (!guest) {
+		room = guest ? wf_shm_letter_reserve() : NULL;
+		if (!room) {
+			free(guest);
 			wf_os_close(fd);
 			return;
 		}
@@ -317,6 +361,7 @@ static void let_in(struct wf_shm_ep *ep, const struct wf_source *listener,
 			.sock = { .fd = fd, .ready = on_guest },
 			.ep = ep,
 			.deadline = now + GUEST_PATIENCE,
+			.room = room,
 		};
 		wf_base_list_add_tail(&ep->guests, &guest->link);
 		on_guest(&guest->sock, 0, now);

@@ -129,6 +129,18 @@ static inline void joined_open_ep(struct wf_core *core, struct wf_shm_ep *ep,
 	assert_int_equal(err, 0);
 }
 
+/* The next message to the peer 0 takes a ring, as if one had gone before. */
+static inline void joined_meet(struct wf_shm_ep *ep)
+{
+	assert_null(ep->outs);
+	ep->outs = calloc(1, sizeof(*ep->outs));
+	ep->met = calloc(1, sizeof(*ep->met));
+	assert_non_null(ep->outs);
+	assert_non_null(ep->met);
+	ep->out_count = 1;
+	ep->met[0] = true;
+}
+
 /* Both ends are in this process: its own guard page stands for the peer's. */
 static inline void joined_mover(struct wf_shm_mover *mover, enum wf_shm_way way)
 {

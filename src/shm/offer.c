@@ -206,10 +206,11 @@ static bool is_wanted(const struct wf_shm_in *in,
 		      const struct wf_shm_hello *hello)
 {
 	const struct wf_shm_ep_attr *attr = &in->ep->attr;
+	const struct wf_shm_out *out = wf_shm_ep_out(in->ep, in->src);
 
 	return hello->slots_log2 == attr->slots_log2 &&
 	       hello->lines_log2 == attr->lines_log2 &&
-	       in->src != WF_MATCH_ANY && !wf_shm_ep_out(in->ep, in->src);
+	       in->src != WF_MATCH_ANY && (!out || out->done);
 }
 
 bool wf_shm_offer_keep(struct wf_shm_in *in, const struct wf_shm_hello *hello,

@@ -17,6 +17,7 @@
 #include "shm/conn.h"
 #include "shm/early.h"
 #include "shm/ep.h"
+#include "shm/letter.h"
 #include "shm/link.h"
 #include "shm/offer.h"
 #include "shm/pace.h"
@@ -172,6 +173,7 @@ void wf_shm_out_fail_all(struct wf_shm_out *out, int err)
 void wf_shm_out_release(struct wf_shm_out *out)
 {
 	out->early = NULL; /* it waits for the next ring */
+	wf_shm_letter_unreserve(&out->room);
 	wf_shm_offer_withdraw(out);
 	wf_shm_link_drop_out(out);
 	wf_shm_region_unmap(&out->region);
@@ -515,8 +517,7 @@ static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
 		ret = whole ? send_unkept(out, tx) : inject_kept(out, tx);
 		if (ret != -EAGAIN)
 			return ret;
-		/* The protocol gave up: the next one may need several pieces.
-		 * */
+		/* The next protocol may need several pieces. */
 		if (tx->req->fence || !tx->proto ||
 		    out->state != WF_SHM_OUT_OPEN ||
 		    !wf_base_list_empty(&out->pending))

@@ -84,6 +84,9 @@ struct wf_shm_out {
 	bool shut;		    /* the peer does not read any more */
 	bool gone; /* given up, but the peer may use our offer */
 	bool cut;  /* GREETED: the peer cannot answer any more */
+	struct wf_shm_letter *room; /* GREETED by a letter: for its answer */
+	bool letter;		    /* GREETED: by a letter, without a ring */
+	bool done;		    /* DEAD: after a letter that was read */
 	struct wf_shm_region region;
 	struct wf_shm_mover mover;
 	uint64_t dst; /* fi_addr_t */

@@ -43,7 +43,7 @@
 #include "base/cpu.h"
 
 #define WF_SHM_MAGIC 0x74666577u /* "weft" */
-#define WF_SHM_LAYOUT 6
+#define WF_SHM_LAYOUT 7
 
 /* What a side supports; a channel uses what both sides announce. */
 #define WF_SHM_FEATURE_ACK 0x1u	    /* delivery-complete acknowledgements */

@@ -7,6 +7,7 @@
 #define WF_SHM_SIDES_TEST_H
 
 #include "base/clock.h"
+#include "shm/conn_defs.h"
 #include "shm/joined_test.h"
 
 struct side {
@@ -81,8 +82,12 @@ static inline int close_world(void **state)
 
 static inline void send_one(struct world *w, int i)
 {
-	static uint64_t value;
-	struct joined_buf b = joined_word(&value);
+	static uint8_t bytes[WF_SHM_LETTER_MAX + 1];
+	const struct joined_buf b = {
+		.len = sizeof(bytes), /* no letter: it takes a ring */
+		.count = 1,
+		.iov[0] = { bytes, sizeof(bytes) },
+	};
 	struct wf_tx tx = joined_tx(&b, 1);
 
 	/* The second of two is not injected before the peer has answered. */

@@ -12,6 +12,8 @@
 #define WF_SHM_STATS(X)                                                        \
 	X(peers_out)   /* open channels to ... */                              \
 	X(peers_in)    /* ... and from peers */                                \
+	X(letters_out) /* first messages, without a ring, to ... */            \
+	X(letters_in)  /* ... and from peers; also counted as inline */        \
 	X(unanswered)  /* peers that we wait for: no answer so far */          \
 	X(slots_out)   /* written: messages, parts of them, requests */        \
 	X(slots_in)    /* taken */                                             \

@@ -109,6 +109,20 @@ void wf_shm_trace_reply(struct wf_shm_in *in, uint32_t op)
 			   wf_base_table_number(op), 0, 0, 0);
 }
 
+void wf_shm_trace_letter(struct wf_shm_out *out, uint64_t tag, uint64_t len)
+{
+	wf_base_trace_emit(out->ep->host->trace, WF_TRACE_PUT, out_channel(out),
+			   1, WF_SHM_KIND_INLINE, tag, len);
+}
+
+void wf_shm_trace_letter_taken(struct wf_shm_ep *ep, const struct wf_addr *addr)
+{
+	struct wf_trace *trace = ep->host->trace;
+
+	wf_base_trace_emit(trace, WF_TRACE_TAKE,
+			   wf_base_trace_channel(trace, addr), 1, 0, 0, 1);
+}
+
 /* Polls after which all rings are looked at: one may ring during a poll. */
 #define ALL_EVERY 32
 

@@ -38,6 +38,11 @@ void wf_shm_trace_end(struct wf_shm_out *out, uint32_t op);
 /* The peer's operation was answered for the last time. */
 void wf_shm_trace_reply(struct wf_shm_in *in, uint32_t op);
 
+/* A letter was sent, and one from @addr was delivered. */
+void wf_shm_trace_letter(struct wf_shm_out *out, uint64_t tag, uint64_t len);
+void wf_shm_trace_letter_taken(struct wf_shm_ep *ep,
+			       const struct wf_addr *addr);
+
 /* After a poll: what was taken. @all: also from rings that are not watched. */
 void wf_shm_trace_taken(struct wf_shm_ep *ep, bool all);
 

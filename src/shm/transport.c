@@ -15,6 +15,7 @@
 #include "shm/ep.h"
 #include "shm/guard.h"
 #include "shm/guest.h"
+#include "shm/letter.h"
 #include "shm/link.h"
 #include "shm/name.h"
 #include "shm/offer.h"
@@ -61,6 +62,8 @@ int wf_shm_ep_open(struct wf_shm_ep *ep, const struct wf_shm_ep_attr *attr,
 	wf_base_list_init(&ep->waiting_outs);
 	wf_base_list_init(&ep->busy_ins);
 	wf_base_list_init(&ep->guests);
+	wf_base_list_init(&ep->letters);
+	wf_base_list_init(&ep->letters_parked);
 	wf_base_list_init(&ep->all_outs);
 	wf_base_pool_init(&ep->tx_pool, sizeof(struct wf_shm_tx), TX_PER_SLAB,
 			  host->tx_size);
@@ -150,12 +153,14 @@ static void shm_close(void *self)
 	wf_list_for_each (pos, tmp, &ep->all_outs)
 		wf_shm_out_free(wf_container_of(pos, struct wf_shm_out, link));
 	wf_shm_guest_unlisten(ep);
+	wf_shm_letter_close(ep);
 	wf_shm_board_close(&ep->board);
 	wf_base_stats_close(&ep->stats);
 	wf_base_pool_fini(&ep->tx_pool);
 	wf_base_pool_fini(&ep->remote_pool);
 	wf_shm_watch_close(&ep->watch);
 	free(ep->outs);
+	free(ep->met);
 	wf_shm_guard_drop();
 }
 
@@ -186,6 +191,7 @@ static void forked(void *self)
 	ep->out_count = 0;
 	wf_base_stats_forked(&ep->stats);
 	wf_shm_guest_forked(ep);
+	wf_shm_letter_forked(ep);
 }
 
 /* -- progress -------------------------------------------------------------- */
@@ -246,6 +252,7 @@ static struct wf_shm_out *asked_alone(const struct wf_shm_ep *ep)
 	    first->next != &ep->waiting_outs || out->sharing ||
 	    out->state != WF_SHM_OUT_OPEN ||
 	    !wf_base_list_empty(&ep->busy_ins) ||
+	    !wf_base_list_empty(&ep->letters) ||
 	    !wf_base_list_empty(&ep->pending_outs) || ep->reap ||
 	    ep->draining || ep->settling || ep->watch.watched > 1 ||
 	    ep->host->names.changes)
@@ -266,13 +273,24 @@ static __attribute__((noinline)) void work(struct wf_shm_ep *ep)
 	ep->host->asked = asked_alone(ep);
 }
 
+/* Letters that find no room keep rings, which may come after them, from being
+ * looked at alone. */
+static __attribute__((noinline)) bool letters_wait(struct wf_shm_ep *ep)
+{
+	wf_shm_letter_deliver(ep);
+	return !wf_base_list_empty(&ep->letters);
+}
+
 static enum wf_polled shm_poll(void *self)
 {
 	struct wf_shm_ep *ep = self;
 	const struct wf_shm_watch *watch = &ep->watch;
+	bool wait = false;
 
+	if (wf_unlikely(!wf_base_list_empty(&ep->letters)))
+		wait = letters_wait(ep);
 	wf_shm_watch_poll(&ep->watch);
-	if (has_slow_work(ep))
+	if (wait || has_slow_work(ep))
 		work(ep);
 	else
 		ep->host->only =
@@ -318,7 +336,9 @@ static uint64_t look(void *self, uint64_t now)
 	if (wf_unlikely(ep->watch.distrusted))
 		wf_shm_offer_open_all(ep);
 	wf_shm_stats_flush(ep);
-	return ep->connecting ? LOOK_EVERY_CONNECTING : UINT64_MAX;
+	return ep->connecting || now < ep->lively_until ?
+		       LOOK_EVERY_CONNECTING :
+		       UINT64_MAX;
 }
 
 static void waits(void *self, struct wf_waits *to, uint64_t now)
