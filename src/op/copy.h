@@ -10,6 +10,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
 #define WF_OP_COPY_SMALL_MAX 128
 
 /* Two runs of @n bytes (a constant), from both ends, that may overlap. */
@@ -41,5 +45,40 @@ static inline void wf_op_copy_small(uint8_t *to, const uint8_t *from,
 		to[len - 1] = from[len - 1];
 	}
 }
+
+/* Copies to memory that another processor reads next, around our caches: its
+ * lines need not be fetched from there before they are written, nor from here
+ * when they are read. That is faster where the caches of the two are far apart,
+ * and slower where they are not. @to is aligned to a cache line. All of it is
+ * written before any store after the call: such stores are not ordered by
+ * themselves, and a release does not order them. */
+#if defined(__x86_64__)
+static inline void wf_op_copy_around(uint8_t *to, const uint8_t *from,
+				     size_t len)
+{
+	size_t lines = len / 64, rest = len % 64;
+
+	for (; lines; lines--, to += 64, from += 64) {
+		const __m128i *line = (const __m128i *)(const void *)from;
+		__m128i a = _mm_loadu_si128(line);
+		__m128i b = _mm_loadu_si128(line + 1);
+		__m128i c = _mm_loadu_si128(line + 2);
+		__m128i d = _mm_loadu_si128(line + 3);
+
+		_mm_stream_si128((__m128i *)(void *)to, a);
+		_mm_stream_si128((__m128i *)(void *)to + 1, b);
+		_mm_stream_si128((__m128i *)(void *)to + 2, c);
+		_mm_stream_si128((__m128i *)(void *)to + 3, d);
+	}
+	memcpy(to, from, rest);
+	_mm_sfence();
+}
+#else
+static inline void wf_op_copy_around(uint8_t *to, const uint8_t *from,
+				     size_t len)
+{
+	memcpy(to, from, len);
+}
+#endif
 
 #endif
