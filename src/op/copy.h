@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Copying a few bytes (about a hundred at most) without a call: overlapping
- * moves, each of one size, so that the length costs few branches.
+ * moves, each of one size, so that the length costs few branches. And copying
+ * around the caches, for another processor.
  */
 #ifndef WF_OP_COPY_H
 #define WF_OP_COPY_H
@@ -10,9 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
+#include "base/cpu.h"
 
 #define WF_OP_COPY_SMALL_MAX 128
 
@@ -50,35 +49,17 @@ static inline void wf_op_copy_small(uint8_t *to, const uint8_t *from,
  * lines need not be fetched from there before they are written, nor from here
  * when they are read. That is faster where the caches of the two are far apart,
  * and slower where they are not. @to is aligned to a cache line. All of it is
- * written before any store after the call: such stores are not ordered by
- * themselves, and a release does not order them. */
-#if defined(__x86_64__)
+ * written before any store after the call. */
 static inline void wf_op_copy_around(uint8_t *to, const uint8_t *from,
 				     size_t len)
 {
-	size_t lines = len / 64, rest = len % 64;
+	size_t at = 0;
 
-	for (; lines; lines--, to += 64, from += 64) {
-		const __m128i *line = (const __m128i *)(const void *)from;
-		__m128i a = _mm_loadu_si128(line);
-		__m128i b = _mm_loadu_si128(line + 1);
-		__m128i c = _mm_loadu_si128(line + 2);
-		__m128i d = _mm_loadu_si128(line + 3);
-
-		_mm_stream_si128((__m128i *)(void *)to, a);
-		_mm_stream_si128((__m128i *)(void *)to + 1, b);
-		_mm_stream_si128((__m128i *)(void *)to + 2, c);
-		_mm_stream_si128((__m128i *)(void *)to + 3, d);
-	}
-	memcpy(to, from, rest);
-	_mm_sfence();
+	for (; at + WF_LINE <= len; at += WF_LINE)
+		wf_os_write_line_around(to + at, from + at);
+	if (at < len)
+		memcpy(to + at, from + at, len - at);
+	wf_os_order_lines();
 }
-#else
-static inline void wf_op_copy_around(uint8_t *to, const uint8_t *from,
-				     size_t len)
-{
-	memcpy(to, from, len);
-}
-#endif
 
 #endif
