@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Copying a few bytes (about a hundred at most) without a call: overlapping
- * moves, each of one size, so that the length costs few branches.
+ * moves, each of one size, so that the length costs few branches. And copying
+ * around the caches, for another processor.
  */
 #ifndef WF_OP_COPY_H
 #define WF_OP_COPY_H
@@ -9,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "base/cpu.h"
 
 #define WF_OP_COPY_SMALL_MAX 128
 
@@ -40,6 +43,23 @@ static inline void wf_op_copy_small(uint8_t *to, const uint8_t *from,
 		/* cppcheck-suppress arrayIndexOutOfBoundsCond ; len is 1 to 3 */
 		to[len - 1] = from[len - 1];
 	}
+}
+
+/* Copies to memory that another processor reads next, around our caches: its
+ * lines need not be fetched from there before they are written, nor from here
+ * when they are read. That is faster where the caches of the two are far apart,
+ * and slower where they are not. @to is aligned to a cache line. All of it is
+ * written before any store after the call. */
+static inline void wf_op_copy_around(uint8_t *to, const uint8_t *from,
+				     size_t len)
+{
+	size_t at = 0;
+
+	for (; at + WF_LINE <= len; at += WF_LINE)
+		wf_os_write_line_around(to + at, from + at);
+	if (at < len)
+		memcpy(to + at, from + at, len - at);
+	wf_os_order_lines();
 }
 
 #endif

@@ -7,7 +7,12 @@
 #define WF_OS_INLINE_H
 
 #include <stdint.h>
+#include <string.h>
 #include <time.h>
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 
 /* Before the definition of each variable of the provider that lives as long as
  * the process and changes. They lie together, so that the simulator, which runs
@@ -64,6 +69,41 @@ static inline void wf_os_relax(void)
 }
 #else
 static inline void wf_os_relax(void)
+{
+}
+#endif
+
+/* wf_os_write_line_around() copies 64 bytes to a line that it writes around the
+ * caches, if the processor can do that. Such stores are not ordered among
+ * themselves, and a release does not order them: wf_os_order_lines() puts all of
+ * them before the stores that follow. */
+#if defined(__x86_64__)
+static inline void wf_os_write_line_around(void *to, const void *from)
+{
+	const __m128i *in = from;
+	__m128i *out = to;
+	__m128i a = _mm_loadu_si128(in);
+	__m128i b = _mm_loadu_si128(in + 1);
+	__m128i c = _mm_loadu_si128(in + 2);
+	__m128i d = _mm_loadu_si128(in + 3);
+
+	_mm_stream_si128(out, a);
+	_mm_stream_si128(out + 1, b);
+	_mm_stream_si128(out + 2, c);
+	_mm_stream_si128(out + 3, d);
+}
+
+static inline void wf_os_order_lines(void)
+{
+	_mm_sfence();
+}
+#else
+static inline void wf_os_write_line_around(void *to, const void *from)
+{
+	memcpy(to, from, 64);
+}
+
+static inline void wf_os_order_lines(void)
 {
 }
 #endif

@@ -266,6 +266,8 @@ static int on_whole(struct wf_shm_in *in, const struct message *msg)
 	wf_match_rxq_done(rxq, rx, &env);
 	if (wf_unlikely(msg->flags & WF_SHM_SLOT_ACK))
 		wf_shm_in_reply_final(in, msg->slot->eager.op, 0);
+	if (msg->kind == WF_SHM_KIND_EAGER)
+		wf_shm_pull_paced_eager(in, msg->slot, msg->flags, env.len);
 	return 0;
 }
 
@@ -292,6 +294,7 @@ static int on_first(struct wf_shm_in *in, const struct message *msg)
 	as->env = envelope(in, msg, total);
 	as->op = msg->slot->eager.op;
 	as->stamp = msg->slot->eager.stamp;
+	as->way = wf_shm_pace_way(msg->flags);
 	as->ack = msg->flags & WF_SHM_SLOT_ACK;
 	as->parcel = NULL;
 	as->since = 0;
@@ -327,7 +330,7 @@ static void finish_assembly(struct wf_shm_in *in)
 	as->rx = NULL;
 	if (as->ack)
 		wf_shm_in_reply_final(in, as->op, 0);
-	wf_shm_pull_paced(in, as->env.len, WF_SHM_PACE_RING, as->stamp);
+	wf_shm_pull_paced(in, as->env.len, as->way, as->stamp);
 }
 
 static int on_next(struct wf_shm_in *in, const struct message *msg)
@@ -476,7 +479,9 @@ static inline void record_consumed(struct wf_shm_in *in, uint8_t flags,
 	if (flags & WF_SHM_SLOT_DATA_TURN)
 		in->line_pos = 0;
 	in->expect_pair = false;
-	in->expect_lines = lines;
+	/* A copy here of lines that are written around the caches only delays
+	 * them. */
+	in->expect_lines = flags & WF_SHM_SLOT_AROUND ? 0 : lines;
 	in->line_pos += lines;
 	in->lines += lines;
 	if (wf_unlikely(in->lines - in->credited_lines >= in->credit_lines))
@@ -528,6 +533,9 @@ static inline bool take_plain(struct wf_shm_in *in,
 		record_consumed(in, flags, lines);
 		in->eager++;
 		in->eager_bytes += env.len;
+		if (env.len >= WF_SHM_PACE_LEAST &&
+		    wf_unlikely(!wf_shm_pace_pass(&in->pace, env.len)))
+			wf_shm_pull_paced_eager(in, slot, flags, env.len);
 	}
 	wf_match_rxq_done_plain(rxq, rx, &env);
 	slot_consumed(in, flags);

@@ -34,7 +34,8 @@ struct wf_shm_assembly {
 	size_t have;
 	uint64_t since; /* first seen by waits.c, ns; 0: not yet */
 	uint32_t op;
-	uint32_t stamp; /* when it was sent (pace.h) */
+	uint32_t stamp; /* when it was sent (pace.h), ... */
+	uint8_t way;	/* ... and how */
 	bool ack;
 	struct wf_rx *rx;	      /* goes straight to the user, or ... */
 	struct wf_shm_parcel *parcel; /* ... waits for a receive */

@@ -527,23 +527,6 @@ static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	return send_copy(out, tx);
 }
 
-/* The receiver decides whether a message takes the ring or CMA (pace.h). */
-static void choose_way(struct wf_shm_out *out, const struct wf_tx *req)
-{
-	const struct wf_shm_ep_attr *attr = &out->ep->attr;
-	uint32_t told = wf_shared_load(&out->region.header->ways, relaxed);
-
-	out->eager_max = attr->cma_min - 1;
-	out->stamps = false;
-	if (req->remote || !wf_shm_pace_is_open(req->len))
-		return;
-	out->stamps = told & WF_SHM_WAYS_STAMP;
-	out->eager_max =
-		wf_shm_pace_is_ring(told, req->len, req->len < attr->cma_min) ?
-			attr->eager_max :
-			WF_SHM_PUT_MAX;
-}
-
 uint32_t wf_shm_out_stamp(const struct wf_shm_out *out)
 {
 	return out->stamps ? wf_shm_pace_stamp(wf_base_clock_ns()) : 0;
@@ -554,8 +537,8 @@ int wf_shm_out_send(struct wf_shm_out *out, const struct wf_tx *req)
 	struct wf_shm_tx tx, *kept;
 	int ret;
 
-	if (req->len > WF_SHM_PUT_MAX && out->learns)
-		choose_way(out, req);
+	if (req->len > WF_SHM_PUT_MAX)
+		wf_shm_proto_choose_way(out, req);
 	wf_shm_tx_init(&tx, req);
 	if (req->inject)
 		return inject(out, &tx);

@@ -100,7 +100,8 @@ struct wf_shm_out {
 	bool keep;	     /* DEAD: stays, to tell the next sender why */
 	bool warned;	     /* that the peer does not answer */
 	bool learns;	     /* the receiver chooses the path (pace.h), ... */
-	bool stamps; /* ... and wants to know when this message was sent */
+	bool stamps; /* ... and wants to know when this message was sent; ... */
+	bool around; /* ... its records are written around the caches */
 	uint32_t features;
 
 	struct wf_list pending; /* wf_shm_tx, in order */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The choice between ring and CMA: trials, and what is decided by them.
+ * The choice between the ways: trials, and what is decided by them.
  */
 #include "shm/pace.h"
 
-/* A trial has RUNS runs, by turns of the way in use and of the other one. The
+/* A trial has RUNS runs of each way, by turns, beginning with the way in use. The
  * fastest run of each way counts, because other work of the processors can only
  * make a run longer. A run is RUN messages: two full batches of those that one
  * call reads (pull.c). */
-#define RUNS 6
+#define RUNS 3
 #define RUN 16
 
 /* Messages at the start of a run that are not counted. If the way changes
@@ -18,30 +18,30 @@
 #define SETTLING 16
 #define SETTLING_ALONE 2
 
-/* Of messages that come one at a time, a trial ends early if one way is slower by
- * one CLEARth, and its fastest message slower than the others are on average: no
- * interruption explains that. */
+/* Of messages that come one at a time, a trial ends early if one way is the fastest:
+ * the others are slower by one CLEARth, and their fastest message is slower than
+ * its messages are on average. No interruption explains that. */
 #define CLEAR 4
 
 /* Messages before the first trial of a kind, and between two trials. The wait
  * doubles after a trial that changes nothing. It is also at least
  * WAIT_FOR_SPENT times as long as the trial was: in a burst a trial takes
  * longer, because messages still come by the old way after the receiver has
- * asked for the other one. */
+ * asked for another one. */
 #define FIRST_WAIT 32
 #define WAIT_MIN 1024
 #define WAIT_MAX 8192
 #define WAIT_FOR_SPENT 32
 
 /* A trial ends without a result after so many messages. The sender may not be
- * able to use the other way, or may send no more messages of this kind. */
+ * able to use another way, or may send no more messages of this kind. */
 #define SPENT_MAX 2048
 
 /* Longer times, in ns, are cut to this: one of the processes was not running.
  * */
 #define TOOK_MAX 1000000
 
-/* The other way must be faster by one MARGINth to be chosen. */
+/* Another way must be faster by one MARGINth to be chosen. */
 #define MARGIN 32
 
 static bool is_stamping(const struct wf_shm_pace *pace)
@@ -49,13 +49,46 @@ static bool is_stamping(const struct wf_shm_pace *pace)
 	return pace->told & WF_SHM_WAYS_STAMP;
 }
 
+static bool is_large(uint32_t kind)
+{
+	return kind < WF_SHM_PACE_LARGE;
+}
+
+static bool can_go(const struct wf_shm_pace *pace, uint32_t kind,
+		   enum wf_shm_pace_way way)
+{
+	switch (way) {
+	case WF_SHM_PACE_CMA:
+		return is_large(kind) && !pace->has_no_cma;
+	case WF_SHM_PACE_AROUND:
+		return pace->may_go_around;
+	default:
+		return true;
+	}
+}
+
+static uint32_t count_ways(const struct wf_shm_pace *pace, uint32_t kind)
+{
+	uint32_t count = 0;
+
+	for (int way = 0; way < WF_SHM_PACE_WAYS; way++)
+		count += can_go(pace, kind, (enum wf_shm_pace_way)way);
+	return count;
+}
+
 static void tell(struct wf_shm_pace *pace, enum wf_shm_pace_way way)
 {
-	uint32_t told = pace->told & ~WF_SHM_WAYS_RING(pace->kind);
+	uint32_t told = pace->told & ~WF_SHM_WAYS_AROUND(pace->kind);
 
-	if (way == WF_SHM_PACE_RING)
-		told |= WF_SHM_WAYS_RING(pace->kind);
-	pace->told = told | WF_SHM_WAYS_KNOWN(pace->kind);
+	if (way == WF_SHM_PACE_AROUND)
+		told |= WF_SHM_WAYS_AROUND(pace->kind);
+	if (is_large(pace->kind)) {
+		told &= ~WF_SHM_WAYS_RING(pace->kind);
+		if (way != WF_SHM_PACE_CMA)
+			told |= WF_SHM_WAYS_RING(pace->kind);
+		told |= WF_SHM_WAYS_KNOWN(pace->kind);
+	}
+	pace->told = told;
 }
 
 /* Begins with the way that is in use. */
@@ -64,6 +97,7 @@ static void start_trial(struct wf_shm_pace *pace, uint32_t kind,
 {
 	pace->kind = (uint8_t)kind;
 	pace->way = (uint8_t)way;
+	pace->used = (uint8_t)way;
 	pace->runs = 0;
 	pace->has_last = false;
 	pace->overlaps = false;
@@ -93,30 +127,58 @@ static void end_trial(struct wf_shm_pace *pace, enum wf_shm_pace_way way,
 	pace->told &= ~WF_SHM_WAYS_STAMP;
 }
 
-/* All runs are over. The first one was by the way in use, the last one was not. */
-static void decide(struct wf_shm_pace *pace)
+static enum wf_shm_pace_way fastest(const struct wf_shm_pace *pace)
 {
-	enum wf_shm_pace_way other = pace->way;
-	enum wf_shm_pace_way used = WF_SHM_PACE_WAYS - 1 - other;
-	uint32_t limit = pace->best[used] - pace->best[used] / MARGIN;
-	bool changes = pace->best[other] < limit;
+	int fast = 0;
 
-	end_trial(pace, changes ? other : used, changes);
+	for (int way = 1; way < WF_SHM_PACE_WAYS; way++) {
+		if (pace->best[way] < pace->best[fast])
+			fast = way;
+	}
+	return (enum wf_shm_pace_way)fast;
 }
 
-/* Whether further runs can change nothing. Both ways had as many of them. */
+/* All runs are over. */
+static void decide(struct wf_shm_pace *pace)
+{
+	enum wf_shm_pace_way used = pace->used, fast = fastest(pace);
+	uint32_t limit = pace->best[used] - pace->best[used] / MARGIN;
+	bool changes = pace->best[fast] < limit;
+
+	end_trial(pace, changes ? fast : used, changes);
+}
+
+/* Whether further runs can change nothing. All ways had as many of them. */
 static bool is_clear(const struct wf_shm_pace *pace)
 {
-	enum wf_shm_pace_way fast =
-		pace->best[WF_SHM_PACE_CMA] < pace->best[WF_SHM_PACE_RING] ?
-			WF_SHM_PACE_CMA :
-			WF_SHM_PACE_RING;
-	enum wf_shm_pace_way slow = WF_SHM_PACE_WAYS - 1 - fast;
+	enum wf_shm_pace_way fast = fastest(pace);
 	uint32_t best = pace->best[fast];
 
-	return !pace->overlaps && pace->runs % 2 == 0 &&
-	       pace->best[slow] - best >= best / CLEAR &&
-	       pace->fastest[slow] >= best / RUN;
+	for (int i = 0; i < WF_SHM_PACE_WAYS; i++) {
+		enum wf_shm_pace_way way = (enum wf_shm_pace_way)i;
+
+		if (way == fast || !can_go(pace, pace->kind, way))
+			continue;
+		if (pace->best[way] - best < best / CLEAR ||
+		    pace->fastest[way] < best / RUN)
+			return false;
+	}
+	return true;
+}
+
+static bool is_over(const struct wf_shm_pace *pace)
+{
+	uint32_t ways = count_ways(pace, pace->kind);
+
+	return pace->runs >= RUNS * ways ||
+	       (!pace->overlaps && pace->runs % ways == 0 && is_clear(pace));
+}
+
+static void take_next_way(struct wf_shm_pace *pace)
+{
+	do {
+		pace->way = (uint8_t)((pace->way + 1) % WF_SHM_PACE_WAYS);
+	} while (!can_go(pace, pace->kind, pace->way));
 }
 
 static void end_run(struct wf_shm_pace *pace, uint32_t now)
@@ -125,11 +187,12 @@ static void end_run(struct wf_shm_pace *pace, uint32_t now)
 		pace->best[pace->way] = pace->sum;
 	pace->count = 0;
 	pace->sum = 0;
-	if (++pace->runs == RUNS || is_clear(pace)) {
+	pace->runs++;
+	if (is_over(pace)) {
 		decide(pace);
 		return;
 	}
-	pace->way = WF_SHM_PACE_WAYS - 1 - pace->way;
+	take_next_way(pace);
 	pace->settled = now;
 	tell(pace, pace->way);
 }
@@ -161,7 +224,7 @@ static void clock_message(struct wf_shm_pace *pace, enum wf_shm_pace_way way,
 	uint32_t settling = pace->overlaps ? SETTLING : SETTLING_ALONE;
 
 	if (way != pace->way) {
-		/* It was sent before we asked for the other way, and delays
+		/* It was sent before we asked for another way, and delays
 		 * those that follow it. */
 		pace->settled = end;
 		return;
@@ -178,19 +241,13 @@ static void clock_message(struct wf_shm_pace *pace, enum wf_shm_pace_way way,
 		end_run(pace, end);
 }
 
-/* The way that is in use; it is tried first. */
-static enum wf_shm_pace_way way_in_use(const struct wf_shm_pace *pace)
-{
-	return pace->runs % 2 ? WF_SHM_PACE_WAYS - 1 - pace->way : pace->way;
-}
-
 /* Messages do not come one at a time any more: what was counted so far was counted
  * by other rules. */
 static void start_over(struct wf_shm_pace *pace)
 {
 	uint32_t spent = pace->spent, last = pace->last;
 
-	start_trial(pace, pace->kind, way_in_use(pace));
+	start_trial(pace, pace->kind, pace->used);
 	pace->spent = spent;
 	pace->last = last;
 	pace->has_last = true;
@@ -205,8 +262,12 @@ static void count_down(struct wf_shm_pace *pace, uint32_t kind,
 
 	if (!*until)
 		*until = FIRST_WAIT;
-	if (!--*until)
+	if (--*until)
+		return;
+	if (count_ways(pace, kind) > 1 && can_go(pace, kind, way))
 		start_trial(pace, kind, way);
+	else
+		*until = WAIT_MAX;
 }
 
 bool wf_shm_pace_note(struct wf_shm_pace *pace, size_t len,
@@ -232,7 +293,7 @@ bool wf_shm_pace_note(struct wf_shm_pace *pace, size_t len,
 			clock_message(pace, way, begin, end, ns);
 	}
 	if (is_stamping(pace) && pace->spent >= SPENT_MAX)
-		end_trial(pace, way_in_use(pace), false);
+		end_trial(pace, pace->used, false);
 	return pace->told != told;
 }
 

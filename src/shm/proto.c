@@ -4,8 +4,10 @@
  */
 #include "shm/proto.h"
 
+#include "os/shared.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
+#include "shm/pace.h"
 #include "shm/put.h"
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
@@ -54,6 +56,37 @@ void wf_shm_proto_set_limits(struct wf_shm_out *out)
 		out->eager_max = WF_SHM_PUT_MAX;
 	out->learns = out->mover.way == WF_SHM_WAY_CMA && attr->learns &&
 		      attr->eager_max > WF_SHM_PUT_MAX;
+}
+
+/* Whether it does what the receiver's word says: unless the user has set a
+ * limit. */
+static bool follows_word(const struct wf_shm_out *out)
+{
+	return out->learns || out->mover.way == WF_SHM_WAY_NONE;
+}
+
+void wf_shm_proto_choose_way(struct wf_shm_out *out, const struct wf_tx *req)
+{
+	const struct wf_shm_ep_attr *attr = &out->ep->attr;
+	uint32_t told;
+
+	if (out->state != WF_SHM_OUT_OPEN || !follows_word(out))
+		return;
+	told = wf_shared_load(&out->region.header->ways, relaxed);
+	if (out->learns)
+		out->eager_max = attr->cma_min - 1;
+	out->stamps = false;
+	out->around = false;
+	if (req->remote || !wf_shm_pace_is_open(req->len))
+		return;
+	out->stamps = told & WF_SHM_WAYS_STAMP;
+	out->around = wf_shm_pace_is_around(told, req->len);
+	if (!out->learns)
+		return;
+	out->eager_max =
+		wf_shm_pace_is_ring(told, req->len, req->len < attr->cma_min) ?
+			attr->eager_max :
+			WF_SHM_PUT_MAX;
 }
 
 /* Not inlined: once for a channel. */

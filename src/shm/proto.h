@@ -42,6 +42,10 @@ extern const struct wf_shm_proto wf_shm_proto_direct;
 /* Sets the sizes up to which messages take the ring. */
 void wf_shm_proto_set_limits(struct wf_shm_out *out);
 
+/* Before a message of more than WF_SHM_PUT_MAX bytes: the receiver decides which
+ * way it takes (pace.h). */
+void wf_shm_proto_choose_way(struct wf_shm_out *out, const struct wf_tx *req);
+
 /* The first that can, or NULL. Tries CMA if a protocol may use it. */
 const struct wf_shm_proto *wf_shm_proto_choose(struct wf_shm_out *out,
 					       const struct wf_shm_tx *tx);

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 
-#include "op/iov.h"
 #include "shm/ep.h"
 #include "shm/proto.h"
 #include "shm/put.h"
@@ -38,8 +37,9 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 		wf_shm_stats_add(&out->ep->stats,
 				 WF_SHM_STAT_sent_chunked_bytes, part);
 		slot = wf_shm_put_slot(out);
-		wf_op_iov_gather(tx->req->iov, tx->req->iov_count, tx->pushed,
-				 wf_shm_put_record(out, part), part);
+		wf_shm_put_bytes(wf_shm_put_record(out, part), tx->req->iov,
+				 tx->req->iov_count, tx->pushed, part,
+				 out->around);
 		slot->tag = tx->req->tag;
 		slot->data = tx->req->data;
 		slot->eager = (struct wf_shm_eager){
@@ -47,10 +47,12 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 			.op = tx->op,
 			.stamp = stamp,
 		};
-		wf_shm_put_publish(out, slot, part,
-				   first ? WF_SHM_KIND_FIRST : WF_SHM_KIND_NEXT,
-				   (first ? tx->slot_flags : 0) |
-					   wf_shm_put_turn(out));
+		wf_shm_put_publish(
+			out, slot, part,
+			first ? WF_SHM_KIND_FIRST : WF_SHM_KIND_NEXT,
+			(first ? tx->slot_flags : 0) |
+				(out->around ? WF_SHM_SLOT_AROUND : 0) |
+				wf_shm_put_turn(out));
 		tx->pushed += part;
 	}
 	return 0;

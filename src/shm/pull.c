@@ -155,22 +155,35 @@ static enum wf_shm_way way_of(struct wf_shm_in *in)
 	return way;
 }
 
-/* Without CMA there is nothing to compare the ring with. As long as all messages
- * come through the ring, nobody else tries whether it is allowed. */
+/* As long as all messages of more than 4 KiB come through the ring, nobody else
+ * tries whether CMA is allowed. Smaller ones do not need to know. */
 void wf_shm_pull_paced(struct wf_shm_in *in, size_t len,
 		       enum wf_shm_pace_way way, uint32_t stamp)
 {
 	uint32_t told = in->pace.told, now;
 
-	if (!wf_shm_pace_is_open(len) || way_of(in) != WF_SHM_WAY_CMA)
+	if (!wf_shm_pace_is_open(len))
 		return;
+	if (len > WF_SHM_PACE_MIN)
+		in->pace.has_no_cma = way_of(in) != WF_SHM_WAY_CMA;
+	in->pace.may_go_around = in->features & WF_SHM_FEATURE_AROUND;
 	now = stamp ? wf_shm_pace_stamp(wf_base_clock_ns()) : 0;
 	if (!wf_shm_pace_note(&in->pace, len, way, stamp, now))
 		return;
 	wf_shared_store(&in->region.header->ways, in->pace.told, relaxed);
 	/* The ways are compared as they will be used. */
-	if (in->pace.told & ~told & WF_SHM_WAYS_STAMP)
+	if (len > WF_SHM_PACE_MIN && !in->pace.has_no_cma &&
+	    (in->pace.told & ~told & WF_SHM_WAYS_STAMP))
 		wf_shm_mover_hurry(&in->mover);
+}
+
+void wf_shm_pull_paced_eager(struct wf_shm_in *in,
+			     const struct wf_shm_slot *slot, uint8_t flags,
+			     size_t len)
+{
+	uint32_t stamp = flags & WF_SHM_SLOT_STAMPED ? slot->eager.stamp : 0;
+
+	wf_shm_pull_paced(in, len, wf_shm_pace_way(flags), stamp);
 }
 
 /* Ends the message for both sides. @err is positive. */

@@ -51,11 +51,17 @@ void wf_shm_pull_flush(struct wf_shm_in *in);
 int wf_shm_pull_stream(struct wf_shm_in *in, const struct wf_shm_stream *stream,
 		       const uint8_t *bytes, size_t len);
 
-/* A message of @len bytes is complete that could have been pulled or come through
- * the ring: compares the two ways (pace.h). @stamp says when it was sent, 0 if it
- * had to wait for its receive. */
+/* A message of @len bytes is complete that could have come by another way:
+ * compares the ways (pace.h). @stamp says when it was sent, 0 if it had to wait
+ * for its receive. */
 void wf_shm_pull_paced(struct wf_shm_in *in, size_t len,
 		       enum wf_shm_pace_way way, uint32_t stamp);
+
+/* The same for a message in one record that found its receive at once. @flags are
+ * those of its slot. */
+void wf_shm_pull_paced_eager(struct wf_shm_in *in,
+			     const struct wf_shm_slot *slot, uint8_t flags,
+			     size_t len);
 
 /* Goes on with a shared pull. */
 void wf_shm_pull_progress(struct wf_shm_pull *pull);

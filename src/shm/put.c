@@ -6,9 +6,12 @@
 
 #include <string.h>
 
+#include "base/clock.h"
+#include "op/iov.h"
 #include "os/socket.h"
 #include "shm/ep.h"
 #include "shm/link.h"
+#include "shm/pace.h"
 #include "shm/trace.h"
 
 /* Lines of the next record that are made ours in a burst. */
@@ -44,20 +47,76 @@ static inline void own_next_record(struct wf_shm_out *out, uint32_t lines)
 		wf_base_cpu_own(at + (size_t)i * WF_LINE);
 }
 
+void wf_shm_put_bytes(uint8_t *record, const struct iovec *iov, size_t count,
+		      size_t at, size_t len, bool around)
+{
+	if (around && count == 1)
+		wf_op_copy_around(record, (uint8_t *)iov->iov_base + at, len);
+	else
+		wf_op_iov_gather(iov, count, at, record, len);
+}
+
+/* The receiver's word for messages of @len bytes; 0: nothing is asked for. */
+static inline uint32_t asked_for(const struct wf_shm_out *out, size_t len)
+{
+	uint32_t told;
+
+	if (len < WF_SHM_PACE_LEAST)
+		return 0;
+	told = wf_shared_load(&out->region.header->ways, relaxed);
+	return told &
+	       (WF_SHM_WAYS_STAMP | WF_SHM_WAYS_AROUND(wf_shm_pace_kind(len)));
+}
+
+uint8_t wf_shm_put_eager(struct wf_shm_out *out, struct wf_shm_slot *slot,
+			 uint8_t *record, const struct iovec *iov, size_t count,
+			 size_t len)
+{
+	uint32_t asked = asked_for(out, len);
+	bool around = asked & ~WF_SHM_WAYS_STAMP;
+	uint8_t flags = around ? WF_SHM_SLOT_AROUND : 0;
+
+	if (asked & WF_SHM_WAYS_STAMP) {
+		flags |= WF_SHM_SLOT_STAMPED;
+		slot->eager.stamp = wf_shm_pace_stamp(wf_base_clock_ns());
+	}
+	wf_shm_put_bytes(record, iov, count, 0, len, around);
+	return flags;
+}
+
+/* The same, not inlined, for one buffer: the rule is that nothing is asked for.
+ */
+static __attribute__((noinline)) uint8_t
+fill_as_asked(struct wf_shm_out *out, struct wf_shm_slot *slot, uint8_t *record,
+	      const void *buf, size_t len)
+{
+	const struct iovec iov = { .iov_base = (void *)(uintptr_t)buf,
+				   .iov_len = len };
+
+	return wf_shm_put_eager(out, slot, record, &iov, 1, len);
+}
+
 bool wf_shm_put_large(struct wf_shm_out *out, uint8_t flags, uint64_t tag,
 		      uint64_t data, const void *buf, size_t len)
 {
 	struct wf_shm_slot *slot;
+	uint8_t *record;
 
 	if (!wf_shm_put_fits(out, len) && !wf_shm_out_has_room(out, len))
 		return false;
 	slot = wf_shm_put_slot(out);
-	memcpy(wf_shm_put_record(out, len), buf, len);
+	record = wf_shm_put_record(out, len);
+	if (wf_unlikely(asked_for(out, len)))
+		flags |= fill_as_asked(out, slot, record, buf, len);
+	else
+		memcpy(record, buf, len);
 	slot->tag = tag;
 	slot->data = data;
 	wf_shm_put_publish(out, slot, len, WF_SHM_KIND_EAGER,
 			   flags | wf_shm_put_turn(out));
-	own_next_record(out, wf_shm_put_lines(len));
+	/* Lines that are written around the caches need not be ours. */
+	if (!(flags & WF_SHM_SLOT_AROUND))
+		own_next_record(out, wf_shm_put_lines(len));
 	return true;
 }
 

@@ -91,6 +91,16 @@ static inline uint8_t wf_shm_put_turn(struct wf_shm_out *out)
 	return turn;
 }
 
+/* Copies @len bytes from @at of the vector into a record; @around is what
+ * wf_shm_pace_is_around() says. */
+void wf_shm_put_bytes(uint8_t *record, const struct iovec *iov, size_t count,
+		      size_t at, size_t len, bool around);
+
+/* Fills in the record of a message of kind EAGER. Returns flags of its slot. */
+uint8_t wf_shm_put_eager(struct wf_shm_out *out, struct wf_shm_slot *slot,
+			 uint8_t *record, const struct iovec *iov, size_t count,
+			 size_t len);
+
 /* Whether the program has not polled since the last record. */
 bool wf_shm_put_is_burst(const struct wf_shm_out *out);
 

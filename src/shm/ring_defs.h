@@ -52,9 +52,11 @@
 #define WF_SHM_FEATURE_BARRIER 0x8u /* membarrier(2) reaches this process */
 #define WF_SHM_FEATURE_GUARD 0x10u  /* probe_addr is a guard page */
 #define WF_SHM_FEATURE_WORD 0x20u   /* WF_SHM_RMA_WORD */
+#define WF_SHM_FEATURE_AROUND 0x40u /* WF_SHM_WAYS_AROUND */
 #define WF_SHM_FEATURES                                                        \
 	(WF_SHM_FEATURE_ACK | WF_SHM_FEATURE_SHARE | WF_SHM_FEATURE_STREAM |   \
-	 WF_SHM_FEATURE_BARRIER | WF_SHM_FEATURE_GUARD | WF_SHM_FEATURE_WORD)
+	 WF_SHM_FEATURE_BARRIER | WF_SHM_FEATURE_GUARD | WF_SHM_FEATURE_WORD | \
+	 WF_SHM_FEATURE_AROUND)
 
 #define WF_SHM_PAGE 4096
 #define WF_SHM_SLOTS_LOG2_MIN 4
@@ -101,6 +103,8 @@ enum wf_shm_kind {
 #define WF_SHM_SLOT_ACK 0x4u	    /* ->eager.op waits for the final reply */
 #define WF_SHM_SLOT_TURN 0x8u	    /* the next slot is the first one */
 #define WF_SHM_SLOT_DATA_TURN 0x10u /* this record is at the start */
+#define WF_SHM_SLOT_AROUND 0x20u    /* it was written around the caches */
+#define WF_SHM_SLOT_STAMPED 0x40u   /* EAGER: ->eager.stamp is set */
 
 /* First word: the sequence is in the low half, so one load is enough to see a
  * new slot and its description. */
@@ -115,7 +119,8 @@ enum wf_shm_kind {
 struct wf_shm_eager {
 	uint64_t total; /* FIRST: bytes of the whole message */
 	uint32_t op;	/* ACK: the sender's operation */
-	uint32_t stamp; /* FIRST: when it was sent (pace.h); 0: not said */
+	uint32_t stamp; /* when it was sent (pace.h); 0: not said. FIRST, and
+			 * EAGER with SLOT_STAMPED */
 };
 
 struct wf_shm_parked {
@@ -228,6 +233,8 @@ static_assert(sizeof(struct wf_shm_share) * WF_SHM_SHARES == WF_SHM_PAGE,
 #define WF_SHM_WAYS_RING(kind) (1u << (kind))
 #define WF_SHM_WAYS_KNOWN(kind) (1u << (8 + (kind))) /* else it decides */
 #define WF_SHM_WAYS_STAMP 0x10000u /* and write the time of sending */
+/* Records are written around the caches. */
+#define WF_SHM_WAYS_AROUND(kind) (1u << (17 + (kind)))
 
 struct wf_shm_header {
 	uint32_t magic;
