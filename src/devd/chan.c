@@ -59,7 +59,7 @@ void wf_devd_chan_record(const struct wf_devd *devd,
 
 static int map_regions(struct wf_devd_chan *chan, int *memfd)
 {
-	int err = wf_devd_kept_make("weft-queue", chan->bytes, &chan->queues_fd,
+	int err = wf_devd_kept_make("weft-queue", chan->bytes, &chan->queues,
 				    memfd);
 
 	if (err) {
@@ -67,11 +67,11 @@ static int map_regions(struct wf_devd_chan *chan, int *memfd)
 		return err;
 	}
 	chan->base = mmap(NULL, chan->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-			  chan->queues_fd, 0);
+			  chan->queues->fd, 0);
 	if (chan->base != MAP_FAILED)
 		return 0;
 	err = -errno;
-	close(chan->queues_fd);
+	wf_devd_kept_drop(chan->queues);
 	close(*memfd);
 	*memfd = -1;
 	return err;
@@ -161,7 +161,7 @@ err_kick:
 	close(chan->kick_fd);
 err_unmap:
 	munmap(chan->base, chan->bytes);
-	close(chan->queues_fd);
+	wf_devd_kept_drop(chan->queues);
 	close(*memfd);
 	*memfd = -1;
 err_free:
@@ -211,16 +211,16 @@ void wf_devd_chan_free(struct wf_devd_chan *chan)
 
 	if (region) {
 		/* Our own mapping does not matter to its end. */
-		if (region->refs == 1 && region->fd >= 0) {
-			wf_devd_kept_add(chan->client, region->fd, region->size,
-					 region->counter);
-			region->fd = -1;
+		if (region->refs == 1 && region->made) {
+			wf_devd_kept_add(chan->client, region->made,
+					 region->size, region->counter);
+			region->made = NULL;
 		} else if (region->refs == 1) {
 			discharge(chan, region);
 		}
 		wf_devd_chan_put_region(chan->client->devd, region);
 	}
-	wf_devd_kept_add(chan->client, chan->queues_fd, 0, NULL);
+	wf_devd_kept_add(chan->client, chan->queues, 0, NULL);
 	if (chan->memory >= 0)
 		close(chan->memory);
 	wf_devd_stats_keep(chan);

@@ -41,7 +41,7 @@ static int open_both(int fd, int *ours, int *theirs)
 	return *theirs;
 }
 
-int wf_devd_kept_make(const char *name, uint64_t size, int *ours, int *theirs)
+static int make(const char *name, uint64_t size, int *ours, int *theirs)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int err;
@@ -56,6 +56,29 @@ int wf_devd_kept_make(const char *name, uint64_t size, int *ours, int *theirs)
 		err = open_both(fd, ours, theirs);
 	close(fd);
 	return err == -ENOSPC || err == -EFBIG ? -ENOMEM : err;
+}
+
+int wf_devd_kept_make(const char *name, uint64_t size,
+		      struct wf_devd_kept **ours, int *theirs)
+{
+	struct wf_devd_kept *kept = calloc(1, sizeof(*kept));
+	int err;
+
+	if (!kept)
+		return -ENOMEM;
+	err = make(name, size, &kept->fd, theirs);
+	if (err) {
+		free(kept);
+		return err;
+	}
+	*ours = kept;
+	return 0;
+}
+
+void wf_devd_kept_drop(struct wf_devd_kept *kept)
+{
+	close(kept->fd);
+	free(kept);
 }
 
 /* What only names the file (O_PATH) is not counted by leases, and could open it
@@ -92,7 +115,6 @@ static void discharge(const struct wf_devd_kept *kept)
 	kept->user->n_kept--;
 	if (kept->counter)
 		*kept->counter -= kept->size;
-	close(kept->fd);
 }
 
 static void release(struct wf_devd *devd, struct wf_devd_kept *kept)
@@ -101,36 +123,31 @@ static void release(struct wf_devd *devd, struct wf_devd_kept *kept)
 
 	discharge(kept);
 	wf_base_list_del(&kept->link);
-	free(kept);
+	wf_devd_kept_drop(kept);
 	devd->n_kept--;
 	wf_devd_user_left(devd, user);
 }
 
-void wf_devd_kept_add(struct wf_devd_client *client, int fd, uint64_t size,
-		      uint64_t *counter)
+void wf_devd_kept_add(struct wf_devd_client *client, struct wf_devd_kept *kept,
+		      uint64_t size, uint64_t *counter)
 {
-	struct wf_devd_kept *kept = calloc(1, sizeof(*kept));
-	struct wf_devd_kept now = {
-		.fd = fd,
-		.size = size,
-		.counter = counter,
-		.client = client,
-		.user = client->user,
-	};
-
+	kept->size = size;
+	kept->counter = counter;
+	kept->client = client;
+	kept->user = client->user;
 	client->n_kept++;
 	client->user->n_kept++;
-	if (!kept || is_ours_alone(fd)) {
-		discharge(&now);
-		free(kept);
+	if (is_ours_alone(kept->fd)) {
+		discharge(kept);
+		wf_devd_kept_drop(kept);
 		return;
 	}
-	*kept = now;
 	wf_base_list_add_tail(&client->devd->kept, &kept->link);
 	client->devd->n_kept++;
 }
 
-void wf_devd_kept_sweep(struct wf_devd *devd)
+/* NULL: of all. */
+static void sweep(struct wf_devd *devd, const struct wf_devd_user *user)
 {
 	struct wf_list *pos, *tmp;
 
@@ -138,9 +155,20 @@ void wf_devd_kept_sweep(struct wf_devd *devd)
 		struct wf_devd_kept *kept =
 			wf_container_of(pos, struct wf_devd_kept, link);
 
-		if (is_ours_alone(kept->fd))
+		if ((!user || kept->user == user) && is_ours_alone(kept->fd))
 			release(devd, kept);
 	}
+}
+
+void wf_devd_kept_sweep(struct wf_devd *devd)
+{
+	sweep(devd, NULL);
+}
+
+void wf_devd_kept_sweep_user(struct wf_devd *devd,
+			     const struct wf_devd_user *user)
+{
+	sweep(devd, user);
 }
 
 void wf_devd_kept_leave(struct wf_devd_client *client)

@@ -28,14 +28,21 @@ struct wf_devd_kept {
 };
 
 /* Zeroed memory that cannot change its size, open twice: for us, and for the client,
- * to be closed here. -ENOMEM. */
-int wf_devd_kept_make(const char *name, uint64_t size, int *ours, int *theirs);
+ * to be closed here. All that it takes to count it later is there from now on.
+ * -ENOMEM. */
+int wf_devd_kept_make(const char *name, uint64_t size,
+		      struct wf_devd_kept **ours, int *theirs);
+/* It never was a client's, or need not be counted. */
+void wf_devd_kept_drop(struct wf_devd_kept *kept);
 
-/* Its channel is closed; @fd is taken over, and so is what is charged. */
-void wf_devd_kept_add(struct wf_devd_client *client, int fd, uint64_t size,
-		      uint64_t *counter);
-/* Looks which of it is nobody's any more. */
+/* Its channel is closed; @kept is taken over, and so is what is charged. */
+void wf_devd_kept_add(struct wf_devd_client *client, struct wf_devd_kept *kept,
+		      uint64_t size, uint64_t *counter);
+/* Looks which of it is nobody's any more: of all users, or of one, so that what one
+ * asks for does not cost a look at the memory of others. */
 void wf_devd_kept_sweep(struct wf_devd *devd);
+void wf_devd_kept_sweep_user(struct wf_devd *devd,
+			     const struct wf_devd_user *user);
 /* The client is freed; what it has kept stays its user's. */
 void wf_devd_kept_leave(struct wf_devd_client *client);
 /* The device ends. */

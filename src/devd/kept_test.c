@@ -9,12 +9,24 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "devd/kept.h"
 #include "devd/raw_test.h"
 #include "devd/rig_test.h"
+#include "devd/server.h"
 
 #define MIB (1u << 20)
 
 static struct rig rig;
+
+static bool no_memory;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return no_memory ? NULL : __real_calloc(n, size);
+}
 
 static int start(void **state)
 {
@@ -248,6 +260,73 @@ static void test_user(void **state)
 	rig_kill(&rig);
 }
 
+/* What one user asks for is no look at what others keep. The bug it guards against:
+ * each refused request made the device ask the kernel about the memory of all. */
+static void test_sweeps_its_own(void **state)
+{
+	struct wf_devd *devd = calloc(1, sizeof(*devd));
+	struct wf_devd_user users[2] = { { .clients = 1 }, { .clients = 1 } };
+	struct wf_devd_client *clients = calloc(2, sizeof(*clients));
+	struct wf_devd_kept *kept;
+	int theirs[2];
+
+	(void)state;
+	assert_non_null(devd);
+	assert_non_null(clients);
+	wf_base_list_init(&devd->kept);
+	for (int i = 0; i < 2; i++) {
+		clients[i].devd = devd;
+		clients[i].user = &users[i];
+		clients[i].memory = users[i].memory = MIB;
+		assert_int_equal(
+			wf_devd_kept_make("test", MIB, &kept, &theirs[i]), 0);
+		wf_devd_kept_add(&clients[i], kept, MIB, NULL);
+		assert_int_equal(users[i].n_kept, 1);
+	}
+	close(theirs[0]);
+	close(theirs[1]);
+	wf_devd_kept_sweep_user(devd, &users[1]);
+	assert_int_equal(users[0].n_kept, 1);
+	assert_int_equal(users[0].memory, MIB);
+	assert_int_equal(users[1].n_kept, 0);
+	assert_int_equal(users[1].memory, 0);
+	wf_devd_kept_sweep(devd);
+	assert_int_equal(users[0].memory, 0);
+	assert_int_equal(devd->n_kept, 0);
+	free(clients);
+	free(devd);
+}
+
+/* Once the memory is there, nothing more has to be allocated to count it. The bug
+ * it guards against: without memory for an entry it was not counted. */
+static void test_counts_without_memory(void **state)
+{
+	struct wf_devd *devd = calloc(1, sizeof(*devd));
+	struct wf_devd_user user = { .clients = 1, .memory = MIB };
+	struct wf_devd_client *client = calloc(1, sizeof(*client));
+	struct wf_devd_kept *kept;
+	int theirs;
+
+	(void)state;
+	assert_non_null(devd);
+	assert_non_null(client);
+	wf_base_list_init(&devd->kept);
+	client->devd = devd;
+	client->user = &user;
+	client->memory = MIB;
+	assert_int_equal(wf_devd_kept_make("test", MIB, &kept, &theirs), 0);
+	no_memory = true;
+	wf_devd_kept_add(client, kept, MIB, NULL);
+	no_memory = false;
+	assert_int_equal(user.memory, MIB);
+	assert_int_equal(devd->n_kept, 1);
+	close(theirs);
+	wf_devd_kept_free_all(devd);
+	assert_int_equal(user.memory, 0);
+	free(client);
+	free(devd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +334,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_queues, start, stop),
 		cmocka_unit_test_setup_teardown(test_named, start, stop),
 		cmocka_unit_test(test_user),
+		cmocka_unit_test(test_sweeps_its_own),
+		cmocka_unit_test(test_counts_without_memory),
 	};
 
 	wf_base_log_set_sink(rig_keep_quiet);

@@ -66,7 +66,6 @@ static int map(struct wf_devd_region **made, int fd, uint64_t offset,
 	if (!region)
 		return -ENOMEM;
 	region->refs = 1;
-	region->fd = -1;
 	region->size = size;
 	region->mapped = (size + unit - 1) & ~(unit - 1);
 	region->base = mmap(NULL, region->mapped, PROT_READ | PROT_WRITE,
@@ -82,19 +81,19 @@ static int map(struct wf_devd_region **made, int fd, uint64_t offset,
 
 int wf_devd_region_make(struct wf_devd_region **region, uint64_t size, int *fd)
 {
-	int ours;
+	struct wf_devd_kept *ours;
 	int err = wf_devd_kept_make("weft-reserved", size, &ours, fd);
 
 	if (err)
 		goto err;
-	err = map(region, ours, 0, size, WF_DEVD_PAGE);
+	err = map(region, ours->fd, 0, size, WF_DEVD_PAGE);
 	if (err)
 		goto err_close;
-	(*region)->fd = ours;
+	(*region)->made = ours;
 	return 0;
 
 err_close:
-	close(ours);
+	wf_devd_kept_drop(ours);
 	close(*fd);
 err:
 	*fd = -1;
@@ -138,7 +137,7 @@ bool wf_devd_region_put(struct wf_devd_region *region)
 void wf_devd_region_unmap(struct wf_devd_region *region)
 {
 	munmap(region->base, region->mapped);
-	if (region->fd >= 0)
-		close(region->fd);
+	if (region->made)
+		wf_devd_kept_drop(region->made);
 	free(region);
 }

@@ -36,10 +36,12 @@ uint64_t wf_devd_arena_take(struct wf_devd_arena *arena, uint64_t bytes);
 void wf_devd_arena_give(struct wf_devd_arena *arena, uint64_t at,
 			uint64_t bytes);
 
+struct wf_devd_kept;
+
 struct wf_devd_region {
-	unsigned int refs; /* channels */
-	bool foreign;	   /* not made here */
-	int fd;		   /* of what was made here; else -1 */
+	unsigned int refs;	   /* channels */
+	bool foreign;		   /* not made here */
+	struct wf_devd_kept *made; /* here; else NULL */
 	uint64_t dma;
 	uint64_t size;
 	uint8_t *base;

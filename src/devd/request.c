@@ -103,7 +103,7 @@ static int open_on(struct wf_devd_client *client, struct wf_devd_device *device,
 	if (device->in_use >= device->config.instances)
 		return -EBUSY;
 	if (!may_open(client))
-		wf_devd_kept_sweep(devd);
+		wf_devd_kept_sweep_user(devd, client->user);
 	if (!may_open(client)) {
 		wf_info("process %d has %u channels, its user %u, and memory of %u that are "
 			"closed: the limit is reached",
@@ -201,7 +201,7 @@ static int check_memory(struct wf_devd_client *client,
 	if (atomic_load(&chan->region))
 		return -EEXIST;
 	if (!may_reserve(client, size))
-		wf_devd_kept_sweep(client->devd);
+		wf_devd_kept_sweep_user(client->devd, client->user);
 	if (may_reserve(client, size))
 		return 0;
 	wf_info("process %d asks for %llu bytes and has %llu of %llu",

@@ -88,7 +88,7 @@ struct wf_devd_chan {
 	/* Set once, when memory is reserved or shared; the release pairs with
 	 * the acquire in job.c. */
 	struct wf_devd_region *_Atomic region;
-	int queues_fd;
+	struct wf_devd_kept *queues;
 	void *base; /* both regions, mapped */
 	size_t bytes;
 	struct wf_accel_mmio *mmio;
