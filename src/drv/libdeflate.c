@@ -17,7 +17,14 @@
 
 #define LEVELS 13
 
-static struct wf_drv_shelf compressors[LEVELS];
+/* From level 10 on one takes about 9 MiB, so that few of them are kept. */
+#define LARGE ((size_t)9 << 20)
+
+static struct wf_drv_shelf compressors[LEVELS] = {
+	[10] = { .large = LARGE },
+	[11] = { .large = LARGE },
+	[12] = { .large = LARGE },
+};
 static struct wf_drv_shelf decompressors;
 
 /*

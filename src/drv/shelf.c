@@ -5,6 +5,7 @@
 #include "drv/shelf.h"
 
 static atomic_uint threads;
+static atomic_size_t large_bytes; /* on shelves */
 
 /* Where this thread begins to look. */
 static unsigned int own_place(void)
@@ -41,6 +42,8 @@ void *wf_drv_shelf_take(struct wf_drv_shelf *shelf)
 	 * before there is more. */
 	for (unsigned int i = 1; !item && i < WF_DRV_SHELF_PLACES; i++)
 		item = take_from(place_of(shelf, own + i));
+	if (item && shelf->large)
+		atomic_fetch_sub(&large_bytes, shelf->large);
 	return item;
 }
 
@@ -49,6 +52,11 @@ void wf_drv_shelf_put(struct wf_drv_shelf *shelf, void *item,
 {
 	unsigned int own = own_place();
 
+	/* Counted before it lies there, so that it is never more. */
+	if (shelf->large &&
+	    atomic_fetch_add(&large_bytes, shelf->large) + shelf->large >
+		    WF_DRV_SHELF_MOST)
+		goto out;
 	for (unsigned int i = 0; i < WF_DRV_SHELF_PLACES; i++) {
 		_Atomic(void *) *place = place_of(shelf, own + i);
 		void *none = NULL;
@@ -59,6 +67,9 @@ void wf_drv_shelf_put(struct wf_drv_shelf *shelf, void *item,
 			    memory_order_relaxed))
 			return;
 	}
+out:
+	if (shelf->large)
+		atomic_fetch_sub(&large_bytes, shelf->large);
 	free_item(item);
 }
 
@@ -68,6 +79,8 @@ void wf_drv_shelf_clear(struct wf_drv_shelf *shelf,
 	for (unsigned int i = 0; i < WF_DRV_SHELF_PLACES; i++) {
 		void *item = atomic_exchange(place_of(shelf, i), NULL);
 
+		if (item && shelf->large)
+			atomic_fetch_sub(&large_bytes, shelf->large);
 		if (item)
 			free_item(item);
 	}

@@ -14,7 +14,13 @@
 /* Idle ones at most. Threads beyond that share places. */
 #define WF_DRV_SHELF_PLACES 64u
 
+/* Bytes of large items that lie on all shelves with @large. */
+#define WF_DRV_SHELF_MOST (32u << 20)
+
 struct wf_drv_shelf {
+	/* Of an item, if it is so large that only WF_DRV_SHELF_MOST of such are
+	 * kept on all shelves together; 0: it is not. */
+	size_t large;
 	struct {
 		_Alignas(64) _Atomic(void *) item;
 	} places[WF_DRV_SHELF_PLACES];

@@ -114,12 +114,42 @@ static void test_full(void **state)
 	assert_int_equal(atomic_load(&freed), WF_DRV_SHELF_PLACES + 1);
 }
 
+/* The bug it guards against: 64 working states of 9 MiB were kept. */
+static void test_large(void **state)
+{
+	static struct wf_drv_shelf large = { .large = 9u << 20 },
+				   other = { .large = 9u << 20 };
+	void *items[8];
+
+	(void)state;
+	atomic_store(&freed, 0);
+	for (int i = 0; i < 8; i++)
+		items[i] = take();
+	/* 27 MiB of 32, on all shelves together. */
+	for (int i = 0; i < 8; i++)
+		wf_drv_shelf_put(i % 2 ? &large : &other, items[i], drop);
+	assert_int_equal(atomic_load(&freed), 5);
+	items[0] = wf_drv_shelf_take(&large);
+	assert_non_null(items[0]);
+	wf_drv_shelf_put(&other, items[0], drop);
+	assert_int_equal(atomic_load(&freed), 5);
+	wf_drv_shelf_clear(&large, drop);
+	wf_drv_shelf_clear(&other, drop);
+	assert_int_equal(atomic_load(&freed), 8);
+	/* Nothing counts any more. */
+	for (int i = 0; i < 3; i++)
+		wf_drv_shelf_put(&large, take(), drop);
+	assert_int_equal(atomic_load(&freed), 8);
+	wf_drv_shelf_clear(&large, drop);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_one_by_one),
 		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_large),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
