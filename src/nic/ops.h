@@ -176,7 +176,8 @@ struct wf_nic {
 	struct wf_nic_caps caps;
 	struct wf_nic_addr addr;
 	struct wf_addr socket; /* the same; family 0: not a socket address */
-	struct wf_lock lock;   /* protects everything below and the device */
+	bool dual; /* bound to all addresses of IPv6, and so of IPv4 */
+	struct wf_lock lock; /* protects everything below and the device */
 	void (*source)(const struct wf_addr *addr, uint8_t source[16]);
 	struct wf_nic_counters *counters;
 	struct wf_nic_counters *own_counters; /* if the caller gave none */

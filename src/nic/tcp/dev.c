@@ -609,6 +609,7 @@ static int open_listener(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 	}
 	if (err)
 		return err;
+	dev->nic.dual = wf_base_addr_is_dual(&bound);
 	dev->port = wf_base_addr_port(&bound);
 	wf_base_addr_set_port(&addr, dev->port);
 	wf_nic_set_socket(&dev->nic, &addr);

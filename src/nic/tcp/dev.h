@@ -300,7 +300,6 @@ struct wf_tcp_dev {
 	struct wf_addr rail_addrs[WF_TCP_RAILS_MOST - 1];
 	bool own_listen;
 	bool no_accept; /* out of descriptors: see accept_at */
-	bool is_any;	/* bound to every address */
 	uint64_t accept_at;
 	int poll_fd;
 	uint16_t port;
