@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/place.h"
 #include "shm/conn.h"
+#include "shm/early.h"
 #include "shm/ep.h"
 #include "shm/letter.h"
 #include "shm/name.h"
@@ -183,6 +184,12 @@ void wf_shm_channels_removed(struct wf_shm_ep *ep, uint64_t name)
 	wf_shm_letter_removed(ep, name);
 	if (!out)
 		return;
+	/* The peer may have answered: what it was sent has arrived. */
+	if (out->state == WF_SHM_OUT_GREETED)
+		wf_shm_conn_out_ready(&out->sock, 0, wf_base_clock_ns());
+	/* As a message in a ring, a letter has left: the peer may read it yet. */
+	if (out->letter)
+		wf_shm_early_end(out);
 	wf_shm_out_fail_all(out, FI_ECANCELED);
 	forget(ep, out);
 }

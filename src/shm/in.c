@@ -36,8 +36,7 @@
 #define CREDIT_SLOTS_PART 16
 #define CREDIT_LINES_PART 32
 
-/* Slots of a burst that are fetched ahead. A line takes as long as three or four
- * messages of 64 bytes. */
+/* Slots of a burst that are fetched ahead: a line takes that many messages. */
 #define AHEAD 4
 
 static const struct wf_ux_ops parcel_ops;
@@ -555,14 +554,12 @@ static void count(struct wf_shm_in *in, const struct message *msg)
 
 	if (msg->kind == WF_SHM_KIND_INLINE) {
 		in->bytes += msg->len;
-		return;
-	}
-	if (msg->kind == WF_SHM_KIND_EAGER) {
+	} else if (msg->kind == WF_SHM_KIND_EAGER) {
 		in->eager++;
 		in->eager_bytes += msg->len;
-		return;
+	} else {
+		in->parts++;
 	}
-	in->parts++;
 	if (msg->kind == WF_SHM_KIND_FIRST)
 		wf_shm_stats_add(stats, WF_SHM_STAT_received_chunked, 1);
 	if (msg->kind == WF_SHM_KIND_FIRST || msg->kind == WF_SHM_KIND_NEXT)

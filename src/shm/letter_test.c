@@ -649,6 +649,43 @@ static void test_new_peer_gets_a_letter(void **state)
 	expect_nothing_left(w);
 }
 
+/* The sender removes the peer before it has seen that the letter was read: it was
+ * sent all the same, whether the peer has read it or is yet to do so. */
+static void test_removed_before_the_answer(void **state)
+{
+	struct world *w = *state;
+	struct wf_comp comp;
+
+	for (uint32_t reads = 0; reads < 2; reads++) {
+		assert_int_equal(inject(w, 0, reads + 1, 8), 0);
+		if (reads)
+			turn(w, 1);
+		wf_shm_channels_removed(&w->s[0].ep, 0);
+		assert_false(joined_pop(&w->s[0].cq, &comp));
+		settle(w);
+		assert_false(joined_pop(&w->s[0].cq, &comp));
+		expect_in_order(w, 1, reads + 1);
+		expect_nothing_left(w);
+	}
+}
+
+/* The same with a ring, whose first message goes with the hello. */
+static void test_removed_before_the_welcome(void **state)
+{
+	struct world *w = *state;
+	struct wf_comp comp;
+
+	assert_int_equal(inject(w, 0, 1, 8), 0);
+	settle(w);
+	assert_int_equal(inject(w, 0, 2, 8), 0);
+	assert_int_equal(out_of(w, 0)->state, WF_SHM_OUT_GREETED);
+	for (int i = 0; i < 4; i++)
+		turn(w, 1);
+	expect_in_order(w, 1, 2);
+	wf_shm_channels_removed(&w->s[0].ep, 0);
+	assert_false(joined_pop(&w->s[0].cq, &comp));
+}
+
 /* An endpoint that sleeps is woken by a letter. */
 static void test_letter_wakes(void **state)
 {
@@ -691,6 +728,8 @@ int main(void)
 		TEST(test_wrong_answers),
 		TEST(test_source_follows_the_av),
 		TEST(test_new_peer_gets_a_letter),
+		TEST(test_removed_before_the_answer),
+		TEST(test_removed_before_the_welcome),
 		TEST(test_letter_wakes),
 	};
 

@@ -14,8 +14,7 @@
 #include "os/poll.h"
 #include "os/socket.h"
 
-/* Connections whose peer is not known yet: so many, and for so long. A further one
- * replaces the oldest. */
+/* Connections of unknown peers, for so long. A further one replaces the oldest. */
 #define GUESTS_MOST 256u
 #define GUEST_PATIENCE (5 * WF_NS_PER_S)
 #define ACCEPT_MOST 64
