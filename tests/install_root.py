@@ -109,6 +109,20 @@ def check_refusal():
             fail(f"not one line that helps:\n{said}")
 
 
+def check_sources():
+    """Bug: with a clone in ~/weft, `make install PREFIX=$HOME/weft` deleted
+    include/weft/smm.h. DESTDIR and a copy of the script make a folder look
+    like the sources, so that this test cannot harm them."""
+    sources = WORK / "tree" / PREFIX.relative_to("/")
+    (sources / "scripts").mkdir(parents=True)
+    script = shutil.copy(SRC / "scripts" / "install", sources / "scripts")
+    said = run(["sh", script, BUILD, PREFIX], 1,
+               env={"DESTDIR": str(WORK / "tree")}).decode()
+    if said.count("\n") != 1 or "sources" not in said or \
+            "PREFIX=" not in said:
+        fail(f"not one line that helps:\n{said}")
+
+
 def check_examples(libdir, printed):
     examples = WORK / "examples"
     shutil.copytree(SRC / "examples", examples)
@@ -309,6 +323,7 @@ def main():
         enter()
     prepare()
     check_refusal()
+    check_sources()
     libdir = PREFIX / options["libdir"]
     printed = run([SRC / "scripts" / "install", BUILD, PREFIX]).decode()
     check_examples(libdir, printed)

@@ -241,9 +241,11 @@ static void reap_ins(struct wf_shm_ep *ep)
 	for (uint32_t i = 0; i < ep->watch.count;) {
 		struct wf_shm_in *in = ep->watch.ins[i];
 
-		/* Messages that a closed peer wrote are still delivered. */
+		/* Messages that a closed peer wrote are still delivered, after
+		 * its letter. */
 		if (!in->broken && in->ended && wf_shm_in_ready(in)) {
-			wf_shm_in_poll(in, WF_SHM_IN_BUDGET);
+			if (wf_base_list_empty(&ep->letters))
+				wf_shm_in_poll(in, WF_SHM_IN_BUDGET);
 			ep->draining = true;
 			i++;
 			continue;

@@ -259,6 +259,9 @@ static int on_whole(struct wf_shm_in *in, const struct message *msg)
 			return -EAGAIN;
 		parcel->ack = msg->flags & WF_SHM_SLOT_ACK;
 		parcel->op = msg->slot->eager.op;
+		if (msg->kind == WF_SHM_KIND_EAGER)
+			wf_shm_pull_paced(in, env.len,
+					  wf_shm_pace_way(msg->flags), 0);
 		return 0;
 	}
 	len = env.len < rx->len ? env.len : rx->len;
@@ -323,7 +326,9 @@ static void finish_assembly(struct wf_shm_in *in)
 		if (as->parcel->rx)
 			parcel_finish(as->parcel, in->ep->rxq, as->parcel->rx);
 		as->parcel = NULL;
-		return; /* acknowledged when the parcel is delivered */
+		/* It is acknowledged when the parcel is delivered. */
+		wf_shm_pull_paced(in, as->env.len, as->way, 0);
+		return;
 	}
 	if (as->rx)
 		wf_match_rxq_done(in->ep->rxq, as->rx, &as->env);
