@@ -2,16 +2,22 @@
 /*
  * What choice by cost is worth: asynchronous jobs of several sizes and numbers,
  * with drivers that are considered (WD_COMP_CONSIDER) beside the libraries alone,
- * on the same data. Three processes take turns, batch by batch: the libraries
- * twice, so that the noise of the machine is seen, and the choice. The time of a
- * batch is the mean of all batches, with those that went to a slower driver so
- * that it stays known. All outputs of the last batch are compared.
+ * on the same data. Four processes take turns, batch by batch: the libraries
+ * twice, so that the noise of the machine is seen, the choice, and the considered
+ * drivers alone. The time of a batch is the mean of all batches, with those that
+ * went to a slower driver so that it stays known. All outputs of the last batch
+ * are compared.
  *
- *	choice [-d DRIVERS] [-m MIB] [-r ROUNDS] [-s BYTES]
+ *	choice [-d DRIVERS | -p PROFILE] [-m MIB] [-r ROUNDS] [-s BYTES]
  *
- * Columns: GB of plain data a second by the libraries and by choice, the second as
- * a part of the first, the same for the libraries' second process, and which
- * part of the jobs the considered drivers got.
+ * With -p the driver is choice_device.c, a device that is a clock: "slow" is always
+ * slower than the libraries, "batch" takes 300 us for a batch, however large,
+ * and "fast" is always faster.
+ *
+ * Columns: GB of plain data a second by the libraries, by the drivers alone and by
+ * choice, the last as a part of the better of the others, the libraries' second
+ * process as a part of their first, and which part of the jobs the considered
+ * drivers got.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,7 +38,7 @@
 #define BATCH_S 0.02 /* of a turn, at least */
 #define LEARN 12     /* batches that are not measured, and as many jobs alone */
 
-enum who { LIBRARIES, AGAIN, CHOICE, WORKERS };
+enum who { LIBRARIES, AGAIN, CHOICE, ALONE, WORKERS };
 
 struct cell {
 	size_t size, pieces;
@@ -55,6 +61,15 @@ struct worker {
 
 static const size_t sizes[] = { 4096, 65536, 1u << 20 };
 static const size_t numbers[] = { 1, 16, 64, 256, 1024, 4096 };
+
+/* What choice_device.c is. */
+static const struct profile {
+	const char *name, *delay_us, *gather_us, *ps;
+} profiles[] = {
+	{ "slow", "2000", "100", "2000" },
+	{ "batch", "300", "30", "100" },
+	{ "fast", "0", "0", "100" },
+};
 
 static const char *drivers = "cuda";
 static size_t most = (size_t)256 << 20;
@@ -252,8 +267,11 @@ static void start(struct worker *w, enum who who)
 		for (int fd = 3; fd < 64; fd++)
 			close(fd);
 		unsetenv("WD_COMP_CONSIDER");
+		unsetenv("WD_COMP_DRIVER");
 		if (who == CHOICE)
 			setenv("WD_COMP_CONSIDER", drivers, 1);
+		if (who == ALONE)
+			setenv("WD_COMP_DRIVER", drivers, 1);
 		execl("/proc/self/exe", "choice", "-d", drivers, "-w",
 		      (char *)NULL);
 		_exit(127);
@@ -289,7 +307,7 @@ static double speed(const struct worker *w, const struct cell *c)
 static void measure(struct worker *w, struct cell c, double *worst,
 		    double *noise)
 {
-	double base, again, by;
+	double base, again, by, alone, best;
 
 	for (unsigned int i = 0; i < rounds; i++) {
 		c.fresh = !i;
@@ -299,14 +317,17 @@ static void measure(struct worker *w, struct cell c, double *worst,
 	base = speed(&w[LIBRARIES], &c);
 	again = speed(&w[AGAIN], &c);
 	by = speed(&w[CHOICE], &c);
-	printf("%-8s%9zu%8zu%10.3f%10.3f%9.2f%9.2f%8.1f %%%s\n",
-	       c.inflate ? "inflate" : "deflate", c.size, c.pieces, base, by,
-	       by / base, again / base,
+	alone = speed(&w[ALONE], &c);
+	best = alone > base ? alone : base;
+	printf("%-8s%9zu%8zu%10.3f%10.3f%10.3f%9.2f%9.2f%8.1f %%%s\n",
+	       c.inflate ? "inflate" : "deflate", c.size, c.pieces, base, alone,
+	       by, by / best, again / base,
 	       100.0 * w[CHOICE].sum.considered / w[CHOICE].sum.jobs,
-	       w[CHOICE].sum.right ? "" : "  WRONG BYTES");
+	       w[CHOICE].sum.right && w[ALONE].sum.right ? "" :
+							   "  WRONG BYTES");
 	fflush(stdout);
-	if (by / base < *worst)
-		*worst = by / base;
+	if (by / best < *worst)
+		*worst = by / best;
 	if (again / base < *noise)
 		*noise = again / base;
 }
@@ -318,8 +339,8 @@ static void measure_all(void)
 
 	for (int k = 0; k < WORKERS; k++)
 		start(&w[k], (enum who)k);
-	printf("%-8s%9s%8s%10s%10s%9s%9s%10s\n", "", "bytes", "pieces", "GB/s",
-	       "choice", "part", "noise", drivers);
+	printf("%-8s%9s%8s%10s%10s%10s%9s%9s%10s\n", "", "bytes", "pieces",
+	       "GB/s", "drivers", "choice", "part", "noise", drivers);
 	for (int inflate = 1; inflate >= 0; inflate--)
 		for (size_t s = 0; s < COUNT(sizes); s++)
 			for (size_t n = 0; n < COUNT(numbers); n++)
@@ -338,18 +359,43 @@ static void measure_all(void)
 	}
 }
 
+/* The driver is beside this program. */
+static void use_profile(const char *name)
+{
+	const struct profile *p = NULL;
+	char path[4096];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	for (size_t i = 0; i < COUNT(profiles); i++) {
+		if (!strcmp(profiles[i].name, name))
+			p = &profiles[i];
+	}
+	if (!p || len < 0)
+		die("no such profile");
+	path[len] = 0;
+	*strrchr(path, '/') = 0;
+	setenv("WD_DRIVER_PATH", path, 1);
+	setenv("CHOICE_DELAY_US", p->delay_us, 1);
+	setenv("CHOICE_GATHER_US", p->gather_us, 1);
+	setenv("CHOICE_PS", p->ps, 1);
+	drivers = "clock";
+}
+
 int main(int argc, char **argv)
 {
 	bool worker = false;
 	int c;
 
-	while ((c = getopt(argc, argv, "d:m:r:s:w")) != -1) {
+	while ((c = getopt(argc, argv, "d:m:p:r:s:w")) != -1) {
 		switch (c) {
 		case 'd':
 			drivers = optarg;
 			break;
 		case 'm':
 			most = strtoul(optarg, NULL, 0) << 20;
+			break;
+		case 'p':
+			use_profile(optarg);
 			break;
 		case 'r':
 			rounds = (unsigned int)strtoul(optarg, NULL, 0);
@@ -361,8 +407,9 @@ int main(int argc, char **argv)
 			worker = true;
 			break;
 		default:
-			fprintf(stderr, "usage: choice [-d DRIVERS] [-m MIB] "
-					"[-r ROUNDS] [-s BYTES]\n");
+			fprintf(stderr,
+				"usage: choice [-d DRIVERS | -p PROFILE] "
+				"[-m MIB] [-r ROUNDS] [-s BYTES]\n");
 			return 2;
 		}
 	}

@@ -312,7 +312,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct program p = { data, size };
 	struct wf_devd_region region = {
 		.refs = 2, /* one is ours */
-		.fd = -1,
 		.dma = 0x100000000ull,
 		.size = REGION,
 		.base = world->fenced,

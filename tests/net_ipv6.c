@@ -3,7 +3,8 @@
  * IPv6 between two hosts: link-local addresses, which are valid together with the
  * interface that each host knows under a number of its own, and an endpoint that
  * is bound to all addresses of its host. Peers reach that endpoint by each of its
- * addresses, and it answers them under the address that they used.
+ * addresses, those of IPv4 as well, and it answers them under the address that
+ * they used. The port is its own for both.
  */
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -111,6 +112,7 @@ struct way {
 	const char *source; /* of the client */
 	const char *to;	    /* an address of the server; NULL: its name */
 	const char *link;   /* link-local: both have their addresses of it */
+	bool back;	    /* the server begins */
 };
 
 /* @name, with @ip in the place of its address, as this host knows it. */
@@ -154,9 +156,12 @@ static void client(struct weft_test_line *line, void *arg)
 	weft_test_put(line, t.name, sizeof(t.name));
 	CHECK(weft_test_get_driving(line, name, sizeof(name)));
 	peer = insert(&t, name, way);
-	ask(&t, peer);
-	/* Now the server begins. */
-	answer(&t, peer);
+	for (int i = 0; i < 2; i++) {
+		if (way->back == i)
+			ask(&t, peer);
+		else
+			answer(&t, peer);
+	}
 	weft_test_sync(line);
 	weft_test_close(&t);
 }
@@ -170,11 +175,12 @@ static void serve(const struct way *way)
 	struct weft_test t;
 	fi_addr_t peer;
 
-	printf("to %s from %s\n",
+	printf("to %s from %s%s\n",
 	       way->link ? way->link :
 	       way->to	 ? way->to :
 			   "its name",
-	       way->link ? way->link : way->source);
+	       way->link ? way->link : way->source,
+	       way->back ? ", which answers" : "");
 	fflush(stdout);
 	if (way->link && !way->to)
 		link_local(way->link, node);
@@ -183,11 +189,84 @@ static void serve(const struct way *way)
 	CHECK(weft_test_get_driving(&line, name, sizeof(name)));
 	peer = insert(&t, name, &back);
 	weft_test_put(&line, t.name, sizeof(t.name));
-	answer(&t, peer);
-	ask(&t, peer);
+	for (int i = 0; i < 2; i++) {
+		if (way->back == i)
+			answer(&t, peer);
+		else
+			ask(&t, peer);
+	}
 	weft_test_sync(&line);
 	weft_test_join(&line);
 	weft_test_close(&t);
+}
+
+/* Whether 127.0.0.1 can be bound to the port of @t. */
+static bool is_free(struct weft_test *t, int type)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+				   .sin_port = htons(weft_test_port(t)),
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, type, 0);
+	bool bound;
+
+	CHECK_SYS(fd);
+	bound = !bind(fd, (struct sockaddr *)&sin, sizeof(sin));
+	CHECK(bound || errno == EADDRINUSE);
+	close(fd);
+	return bound;
+}
+
+static void port_is_held(void)
+{
+	struct weft_test all, one;
+
+	open_at(&all, "::");
+	CHECK(!is_free(&all, SOCK_STREAM));
+	CHECK(!is_free(&all, SOCK_DGRAM));
+	open_at(&one, "::1");
+	CHECK(is_free(&one, SOCK_STREAM));
+	CHECK(is_free(&one, SOCK_DGRAM));
+	weft_test_close(&all);
+	weft_test_close(&one);
+}
+
+/* An IPv4 client and an endpoint that is bound to all addresses, through shared
+ * memory. */
+static void by_memory(struct weft_test_line *line, void *arg)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	uint8_t name[WEFT_TEST_NAME_MAX] = { 0 };
+	struct weft_test_opts opts = opts_of("::"), at = opts_of("127.0.0.1");
+	uint64_t word = 1, got = 0, back = 2, answer = 0;
+	struct weft_test server, client;
+	struct weft_test_comp comp;
+	struct fi_context tx, rx;
+	fi_addr_t to, from;
+
+	(void)line;
+	(void)arg;
+	CHECK_SYS(setenv("FI_WEFT_SHM", "1", 1));
+	weft_test_open(&server, &opts);
+	weft_test_open(&client, &at);
+	sin.sin_port = htons(weft_test_port(&server));
+	memcpy(name, &sin, sizeof(sin));
+	to = weft_test_insert(&client, name);
+	from = weft_test_know(&server, &client);
+	CHECK_OK(weft_test_trecv(&server, &got, 8, 5, 0, &rx));
+	CHECK_OK(weft_test_tsend(&client, &word, 8, to, 5, &tx));
+	weft_test_wait(server.rxcq, &comp);
+	CHECK_EQ(comp.ret, 1);
+	CHECK_EQ(comp.src, from);
+	CHECK_EQ(got, 1);
+	weft_test_wait_ok(client.txcq, &tx);
+	CHECK_OK(weft_test_trecv(&client, &answer, 8, 5, 0, &rx));
+	CHECK_OK(weft_test_tsend(&server, &back, 8, from, 5, &tx));
+	weft_test_wait_ok(client.rxcq, &rx);
+	CHECK_EQ(answer, 2);
+	weft_test_wait_ok(server.txcq, &tx);
+	weft_test_close(&client);
+	weft_test_close(&server);
 }
 
 int main(void)
@@ -200,12 +279,26 @@ int main(void)
 		{ .far = true, .source = "fd99:1::2", .to = "fd99:1::1" },
 		{ .far = true, .source = "::", .to = "fd99:1::1" },
 		{ .source = "::1", .to = "::1" },
+		{ .far = true, .source = "10.99.0.2", .to = "10.99.0.1" },
+		{ .far = true, .source = "10.99.1.2", .to = "10.99.1.1" },
+		{ .far = true,
+		  .source = "10.99.0.2",
+		  .to = "10.99.0.1",
+		  .back = true },
+		{ .source = "127.0.0.1", .to = "127.0.0.1" },
+		{ .source = "127.0.0.1", .to = "10.99.0.1" },
+		{ .source = "127.0.0.1", .to = "127.0.0.1", .back = true },
 	};
 	struct way bound;
 	char node[NODE], *end;
 
 	weft_test_begin(110);
 	net_begin(1500);
+	msg_run_apart(by_memory, NULL);
+	/* All else by packets: whether hosts share memory depends on folders that
+	 * they may both have. */
+	CHECK_SYS(setenv("FI_WEFT_SHM", "0", 1));
+	port_is_held();
 	for (size_t i = 0; i < COUNT_OF(ways); i++)
 		serve(&ways[i]);
 	/* A link-local address of an endpoint that is bound to all. */

@@ -157,6 +157,11 @@ bool wf_base_addr_is_any(const struct wf_addr *addr)
 	return IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr);
 }
 
+bool wf_base_addr_is_dual(const struct wf_addr *addr)
+{
+	return addr->sa.sa_family == AF_INET6 && wf_base_addr_is_any(addr);
+}
+
 bool wf_base_addr_is_whole(const struct wf_addr *addr)
 {
 	/* A queue pair may have the number 0. */

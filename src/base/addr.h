@@ -62,6 +62,8 @@ uint64_t wf_base_addr_hash(const struct wf_addr *addr);
 uint16_t wf_base_addr_port(const struct wf_addr *addr); /* host order */
 void wf_base_addr_set_port(struct wf_addr *addr, uint16_t port);
 bool wf_base_addr_is_any(const struct wf_addr *addr); /* 0.0.0.0 or :: */
+/* ::, to which a socket of ours is bound for IPv4 as well. */
+bool wf_base_addr_is_dual(const struct wf_addr *addr);
 /* Whether it names one endpoint: not any address, and with a port. */
 bool wf_base_addr_is_whole(const struct wf_addr *addr);
 

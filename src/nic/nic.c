@@ -325,7 +325,8 @@ int wf_nic_ah_socket(const struct wf_nic *nic, const struct wf_nic_ah *ah,
 		     struct wf_addr *to)
 {
 	if (wf_nic_addr_to_socket(&ah->addr, to) ||
-	    to->sa.sa_family != nic->socket.sa.sa_family ||
+	    (to->sa.sa_family != nic->socket.sa.sa_family &&
+	     !(nic->dual && to->sa.sa_family == AF_INET)) ||
 	    !wf_base_addr_is_whole(to))
 		return -EINVAL;
 	return 0;

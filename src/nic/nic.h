@@ -419,8 +419,12 @@ int wf_nic_post_inline(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
  * write behind the messages that he has announced.
  *
  * Begins a run with one message; @sge has its head, too. *@id is the run's.
- * 1: it has left, and nothing can be added. -ENOMEM: it is to be posted as a
- * message of its own. */
+ * enum wf_nic_run; -ENOMEM: it is to be posted as a message of its own. */
+enum wf_nic_run {
+	WF_NIC_RUN_OPEN,   /* others can be added */
+	WF_NIC_RUN_LEFT,   /* the kernel has all of it; nothing can be added */
+	WF_NIC_RUN_CLOSED, /* nothing can be added, and some of it has not left */
+};
 int wf_nic_post_run(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 		    const struct wf_nic_sge *sge, uint32_t *id);
 /* Another message of @len bytes, with its head, is behind the others. @wr is that

@@ -125,8 +125,8 @@ struct wf_nic_ops {
 
 	/* Where caps.takes_sends: no lock. A message as wf_nic_post_send() has
 	 * it, behind all that is in the ring. Without WF_NIC_WR_MORE it
-	 * leaves, as if a doorbell had been written. 1: nothing can be added
-	 * to it. -ENOMEM: it is to go by the ring; errors of the request come
+	 * leaves, as if a doorbell had been written. More than 0, of a run:
+	 * enum wf_nic_run. -ENOMEM: it is to go by the ring; errors of the request come
 	 * as completions. */
 	int (*send)(struct wf_nic *nic, struct wf_nic_qp *qp, uint16_t req_id,
 		    const struct wf_nic_wr *wr, const struct wf_nic_sge *sge,
@@ -176,7 +176,8 @@ struct wf_nic {
 	struct wf_nic_caps caps;
 	struct wf_nic_addr addr;
 	struct wf_addr socket; /* the same; family 0: not a socket address */
-	struct wf_lock lock;   /* protects everything below and the device */
+	bool dual; /* bound to all addresses of IPv6, and so of IPv4 */
+	struct wf_lock lock; /* protects everything below and the device */
 	void (*source)(const struct wf_addr *addr, uint8_t source[16]);
 	struct wf_nic_counters *counters;
 	struct wf_nic_counters *own_counters; /* if the caller gave none */

@@ -352,7 +352,7 @@ static int post(struct wf_nic_qp *qp, const struct wf_nic_tx_wqe *wqe,
 	return ret;
 }
 
-/* Without a descriptor. 1: it has left. -ENOMEM: it is to go by the ring. */
+/* Without a descriptor. More than 0: enum wf_nic_run. -ENOMEM: it is to go by the ring. */
 static int hand_over(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 		     const struct wf_nic_sge *sge, int count, uint32_t *id)
 {

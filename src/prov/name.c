@@ -68,7 +68,9 @@ static int bind_socket(const struct wf_addr *addr, int type, bool held,
 		       uint16_t *port)
 {
 	bool listens = type == SOCK_STREAM && !held;
-	const int on = 1;
+	/* At all addresses: those of IPv4 as well, whatever the system's default
+	 * is, so that no IPv4 endpoint of another process has the port. */
+	const int on = 1, v6_only = !wf_base_addr_is_any(addr);
 	struct wf_addr bound;
 	socklen_t len = sizeof(bound);
 	int fd, err;
@@ -77,8 +79,8 @@ static int bind_socket(const struct wf_addr *addr, int type, bool held,
 	if (fd < 0)
 		return fd;
 	if (addr->sa.sa_family == AF_INET6)
-		wf_os_setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on,
-				 sizeof(on));
+		wf_os_setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only,
+				 sizeof(v6_only));
 	/* Connections that ended just now do not keep the port. A socket that
 	 * listens there still does. */
 	if (listens)

@@ -26,9 +26,12 @@ static uint8_t from[2][LONGEST + 1], into[2][LONGEST + 1];
 /* -- connections that end ---------------------------------------------------- */
 
 /* The next write of @least bytes or more by this thread, not by the attendant, ends
- * after @at bytes. */
+ * after @at bytes. With @says the connection stays, and the kernel says so, or an
+ * error. */
 static _Thread_local struct {
 	bool armed;
+	bool says;
+	int err;
 	size_t least;
 	size_t at;
 } cut;
@@ -51,9 +54,15 @@ static ssize_t write_all(int fd, const struct msghdr *head, int flags)
 			iov[i].iov_len = left;
 		left -= iov[i].iov_len;
 	}
+	if (cut.err) {
+		errno = cut.err;
+		return -1;
+	}
 	if (cut.at)
 		assert_int_equal(syscall(SYS_sendmsg, fd, &some, flags),
 				 cut.at);
+	if (cut.says)
+		return (ssize_t)cut.at;
 	shutdown(fd, SHUT_RDWR);
 	return (ssize_t)bytes;
 }
@@ -222,6 +231,41 @@ static void test_cut_everywhere(void **state)
 	end(net);
 }
 
+/* The kernel has no room for all of a message, or for nothing of it: the program
+ * might end at its completion, and the rest of it is only in the program. */
+static void test_not_all_written(void **state)
+{
+	static const size_t at[] = { 1, 40, 3000, LONGEST };
+	struct net *net = begin(200);
+	struct node *sender = &net->nodes[0], *to = &net->nodes[1];
+
+	(void)state;
+	for (uint32_t i = 0; i < 5; i++) {
+		struct wf_tx req = kept(from[0], LONGEST, i);
+		struct got got;
+
+		fill(from[0], LONGEST, i);
+		node_recv_buf(to, i, into[0], LONGEST);
+		/* Nothing may be before it: it would be queued. */
+		AWAIT(net, !sender->ep.outstanding);
+		cut.says = true;
+		cut.err = i < 4 ? 0 : EAGAIN;
+		cut.at = i < 4 ? at[i] : 0;
+		cut.least = LONGEST;
+		cut.armed = true;
+		assert_int_equal(wf_rdm_ep_submit(&sender->ep, 1, &req), 0);
+		assert_false(cut.armed);
+		assert_false(pop(&sender->txq, &got));
+		take_one(net, into[0], i, LONGEST, i);
+		got = await(net, &sender->txq);
+		assert_int_equal(got.err, 0);
+		assert_ptr_equal(got.context, req.context);
+	}
+	cut.says = false;
+	cut.err = 0;
+	end(net);
+}
+
 /* While so many are under way that the program does not wait for one, and where
  * the copies have no room: they complete when the peer has them. */
 static void fill_up(size_t len, uint32_t count, uint32_t most_done,
@@ -367,6 +411,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rewritten),
 		cmocka_unit_test(test_cut_everywhere),
+		cmocka_unit_test(test_not_all_written),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_levels),
 		cmocka_unit_test(test_peer_killed),

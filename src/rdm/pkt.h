@@ -69,8 +69,8 @@ void wf_rdm_pkt_post_read(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
 			  const struct wf_nic_sge *to);
 
 /* A run with one message, of pkt->len bytes with its head. @late: its payload is
- * there, and the device copies it; NULL: it is in the packet. 1: it has left, and
- * nothing can be added. -ENOMEM: not now. */
+ * there, and the device copies it; NULL: it is in the packet. enum wf_nic_run;
+ * -ENOMEM: not now. */
 int wf_rdm_pkt_post_run(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
 			const struct iovec *late, bool more, uint32_t *id);
 /* Another message of @len bytes. False: the run has left. */

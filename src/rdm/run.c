@@ -160,7 +160,8 @@ static int begin(struct wf_rdm_peer *peer, const struct wf_tx *req)
 	wf_base_list_add_tail(&peer->flight, &tx->link);
 	peer->run = ret || req->wants_comp ? NULL : tx;
 	account(peer, req->len);
-	if (ret && req->wants_comp) {
+	/* What lies only in the copy is lost if the program ends. */
+	if (ret == WF_NIC_RUN_LEFT && req->wants_comp) {
 		tx->req.wants_comp = false;
 		wf_op_compq_push_sent(ep->txq, req->context, req->comp_flags);
 	}

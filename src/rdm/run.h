@@ -12,7 +12,8 @@
  * before the peer has acknowledged it: it completes when the device has written
  * it, and the copy in its packet is sent again if the connection breaks. If it
  * fails after that, it is reported as an injected message is, with no context.
- * One that the device could not write at once completes as all others do.
+ * One that the device could not write at once, to its last byte, completes as all
+ * others do: the end of the program would lose the rest.
  */
 #ifndef WF_RDM_RUN_H
 #define WF_RDM_RUN_H

@@ -31,7 +31,8 @@ static bool source_of(const struct wf_rdm_ep *ep, const struct wf_addr *to,
 	bool found;
 
 	*from = *wf_nic_socket(ep->nic);
-	if (!wf_base_addr_is_any(from)) {
+	if (!wf_base_addr_is_any(from) &&
+	    from->sa.sa_family == to->sa.sa_family) {
 		if (fd >= 0)
 			wf_os_close(fd);
 		return true;

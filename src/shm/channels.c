@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/place.h"
 #include "shm/conn.h"
+#include "shm/early.h"
 #include "shm/ep.h"
 #include "shm/letter.h"
 #include "shm/name.h"
@@ -183,6 +184,12 @@ void wf_shm_channels_removed(struct wf_shm_ep *ep, uint64_t name)
 	wf_shm_letter_removed(ep, name);
 	if (!out)
 		return;
+	/* The peer may have answered: what it was sent has arrived. */
+	if (out->state == WF_SHM_OUT_GREETED)
+		wf_shm_conn_out_ready(&out->sock, 0, wf_base_clock_ns());
+	/* As a message in a ring, a letter has left: the peer may read it yet. */
+	if (out->letter)
+		wf_shm_early_end(out);
 	wf_shm_out_fail_all(out, FI_ECANCELED);
 	forget(ep, out);
 }
@@ -241,9 +248,11 @@ static void reap_ins(struct wf_shm_ep *ep)
 	for (uint32_t i = 0; i < ep->watch.count;) {
 		struct wf_shm_in *in = ep->watch.ins[i];
 
-		/* Messages that a closed peer wrote are still delivered. */
+		/* Messages that a closed peer wrote are still delivered, after
+		 * its letter. */
 		if (!in->broken && in->ended && wf_shm_in_ready(in)) {
-			wf_shm_in_poll(in, WF_SHM_IN_BUDGET);
+			if (wf_base_list_empty(&ep->letters))
+				wf_shm_in_poll(in, WF_SHM_IN_BUDGET);
 			ep->draining = true;
 			i++;
 			continue;

@@ -46,6 +46,7 @@ struct guest {
 	uint64_t deadline;
 	bool watched;		    /* in the loop */
 	struct wf_shm_letter *room; /* if it is a letter */
+	int refusal; /* of a letter, errno that could not be sent yet; 0: none */
 };
 
 static void guest_leave(struct wf_shm_ep *ep, struct guest *guest)
@@ -78,12 +79,37 @@ static struct wf_shm_welcome welcome_of(const struct wf_shm_ep *ep, int status)
 
 /* Without descriptors, so that we can send it when the welcome with its
  * descriptors cannot be sent. If even this fails, the end of the socket tells
- * the sender to start again. */
-static void refuse(const struct wf_shm_ep *ep, int fd, int status)
+ * the sender of a hello to start again; to that of a letter it would say that
+ * the letter was read. */
+int wf_shm_guest_refuse(const struct wf_shm_ep *ep, int fd, int status)
 {
 	struct wf_shm_welcome welcome = welcome_of(ep, status);
+	ssize_t sent = wf_os_send(fd, &welcome, sizeof(welcome), 0);
 
-	wf_os_send(fd, &welcome, sizeof(welcome), 0);
+	return sent < 0 ? (int)sent : 0;
+}
+
+/* Whether the sender knows that its letter was refused, or is gone. */
+static bool is_told(const struct guest *guest)
+{
+	int err =
+		wf_shm_guest_refuse(guest->ep, guest->sock.fd, guest->refusal);
+
+	return !err || err == -EPIPE || err == -ECONNRESET;
+}
+
+/* The end of the socket would be taken for "read": it stays open until a later
+ * look could send the refusal. */
+static void refuse_letter(struct guest *guest, int status)
+{
+	guest->refusal = status;
+	if (is_told(guest)) {
+		guest_leave(guest->ep, guest);
+		return;
+	}
+	if (guest->watched)
+		wf_transport_loop_remove(&guest->ep->host->loop, &guest->sock);
+	guest->watched = false;
 }
 
 /* 0 or -errno, for example -ETOOMANYREFS: too many descriptors of this user are
@@ -270,7 +296,7 @@ static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 	} said = { .room = { 0 } };
 	struct ucred cred;
 	int fds[WF_SHM_HELLO_FDS], status;
-	bool cut, ours;
+	bool cut, ours, is_letter = false;
 	ssize_t got;
 
 	(void)events;
@@ -287,22 +313,28 @@ static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 		guest_leave(ep, guest);
 		return;
 	}
+	if (got >= (ssize_t)sizeof(said.greeting))
+		is_letter = said.greeting.features & WF_SHM_GREETING_LETTER;
 	status = -wf_shm_user_check(ep->attr.allow_uid, guest->sock.fd, &cred,
 				    &ours);
 	if (!status && ep->attr.refuses)
 		status = EOPNOTSUPP;
 	if (!status)
 		status = check_greeting(&said.greeting, got);
-	if (!status && (said.greeting.features & WF_SHM_GREETING_LETTER))
+	if (!status && is_letter)
 		status = take_letter(ep, guest, &said.letter, got, &cred, ours);
 	else if (!status)
 		status = take_hello(ep, guest, &said.hello, got, fds, cut,
 				    &cred, ours);
-	if (status) {
-		wf_shm_channels_spare_fds(ep, status);
-		refuse(ep, guest->sock.fd, status);
-	}
 	wf_base_fds_close(fds, WF_SHM_HELLO_FDS);
+	if (status)
+		wf_shm_channels_spare_fds(ep, status);
+	if (status && is_letter) {
+		refuse_letter(guest, status);
+		return;
+	}
+	if (status)
+		wf_shm_guest_refuse(ep, guest->sock.fd, status);
 	guest_leave(ep, guest);
 }
 
@@ -455,7 +487,12 @@ static void show_out_guests(struct wf_shm_ep *ep, uint64_t now)
 	wf_list_for_each (pos, tmp, &ep->guests) {
 		struct guest *guest = wf_container_of(pos, struct guest, link);
 
-		if (count-- > GUESTS_MAX || now >= guest->deadline)
+		bool is_over = guest->refusal ? is_told(guest) :
+						count > GUESTS_MAX ||
+							now >= guest->deadline;
+
+		count--;
+		if (is_over)
 			guest_leave(ep, guest);
 	}
 }

@@ -23,4 +23,8 @@ void wf_shm_guest_accept(struct wf_shm_ep *ep);
  * the sockets were handled. */
 void wf_shm_guest_tend(struct wf_shm_ep *ep, uint64_t now);
 
+/* Tells who sent a hello or a letter over @fd that it is not taken: @status is a
+ * positive errno. 0 or -errno. */
+int wf_shm_guest_refuse(const struct wf_shm_ep *ep, int fd, int status);
+
 #endif

@@ -36,8 +36,7 @@
 #define CREDIT_SLOTS_PART 16
 #define CREDIT_LINES_PART 32
 
-/* Slots of a burst that are fetched ahead. A line takes as long as three or four
- * messages of 64 bytes. */
+/* Slots of a burst that are fetched ahead: a line takes that many messages. */
 #define AHEAD 4
 
 static const struct wf_ux_ops parcel_ops;
@@ -259,6 +258,9 @@ static int on_whole(struct wf_shm_in *in, const struct message *msg)
 			return -EAGAIN;
 		parcel->ack = msg->flags & WF_SHM_SLOT_ACK;
 		parcel->op = msg->slot->eager.op;
+		if (msg->kind == WF_SHM_KIND_EAGER)
+			wf_shm_pull_paced(in, env.len,
+					  wf_shm_pace_way(msg->flags), 0);
 		return 0;
 	}
 	len = env.len < rx->len ? env.len : rx->len;
@@ -323,7 +325,9 @@ static void finish_assembly(struct wf_shm_in *in)
 		if (as->parcel->rx)
 			parcel_finish(as->parcel, in->ep->rxq, as->parcel->rx);
 		as->parcel = NULL;
-		return; /* acknowledged when the parcel is delivered */
+		/* It is acknowledged when the parcel is delivered. */
+		wf_shm_pull_paced(in, as->env.len, as->way, 0);
+		return;
 	}
 	if (as->rx)
 		wf_match_rxq_done(in->ep->rxq, as->rx, &as->env);
@@ -550,14 +554,12 @@ static void count(struct wf_shm_in *in, const struct message *msg)
 
 	if (msg->kind == WF_SHM_KIND_INLINE) {
 		in->bytes += msg->len;
-		return;
-	}
-	if (msg->kind == WF_SHM_KIND_EAGER) {
+	} else if (msg->kind == WF_SHM_KIND_EAGER) {
 		in->eager++;
 		in->eager_bytes += msg->len;
-		return;
+	} else {
+		in->parts++;
 	}
-	in->parts++;
 	if (msg->kind == WF_SHM_KIND_FIRST)
 		wf_shm_stats_add(stats, WF_SHM_STAT_received_chunked, 1);
 	if (msg->kind == WF_SHM_KIND_FIRST || msg->kind == WF_SHM_KIND_NEXT)

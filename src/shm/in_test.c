@@ -86,6 +86,30 @@ static void test_no_marker_survives(void **state)
 	joined_close(j);
 }
 
+/* A trial of ways ends though no message finds its receive posted. */
+static void test_trial_of_unexpected_ends(void **state)
+{
+	struct joined *j = joined_open(WF_SHM_WAY_SELF);
+	static uint8_t buf[2048];
+
+	(void)state;
+	j->in->pace.told = WF_SHM_WAYS_STAMP;
+	j->in->pace.kind = (uint8_t)wf_shm_pace_kind(sizeof(buf));
+	j->in->pace.used = WF_SHM_PACE_RING;
+	for (int i = 0; i < 2048; i++) {
+		struct wf_ux *ux;
+
+		assert_true(wf_shm_put(j->out, 0, 0, 0, buf, sizeof(buf)));
+		joined_drive(j);
+		ux = wf_match_find_ux(&j->rxq.msg, 0, 0, WF_MATCH_ANY);
+		assert_non_null(ux);
+		wf_match_unpark(&j->rxq.msg, ux);
+		ux->ops->discard(ux);
+	}
+	assert_false(j->in->pace.told & WF_SHM_WAYS_STAMP);
+	joined_close(j);
+}
+
 /* Payload that looks like the slots to come lies where no slot is read. */
 static void test_payload_is_no_slot(void **state)
 {
@@ -726,6 +750,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_marker_survives),
+		cmocka_unit_test(test_trial_of_unexpected_ends),
 		cmocka_unit_test(test_payload_is_no_slot),
 		cmocka_unit_test(test_flood_of_unexpected),
 		cmocka_unit_test(test_matched_half_way),

@@ -19,6 +19,7 @@
 #include "shm/conn_defs.h"
 #include "shm/early.h"
 #include "shm/ep.h"
+#include "shm/guest.h"
 #include "shm/mover.h"
 #include "shm/trace.h"
 #include "shm/tx.h"
@@ -372,6 +373,10 @@ void wf_shm_letter_close(struct wf_shm_ep *ep)
 		struct wf_shm_letter *letter =
 			wf_container_of(pos, struct wf_shm_letter, link);
 
+		/* As if it had not been read: it goes to whoever has the address
+		 * next, or fails. Without an answer it would count as read. */
+		if (letter->fd >= 0)
+			wf_shm_guest_refuse(ep, letter->fd, ECONNRESET);
 		close_socket(letter);
 		wf_base_list_del(pos);
 		free(letter);

@@ -13,7 +13,9 @@
 #include "shm/sides_test.h"
 
 static int connects;
-static int malloc_fails; /* in so many calls; 0: none does */
+static int malloc_fails;	       /* in so many calls; 0: none does */
+static int sends_fail;		       /* so many calls */
+static struct wf_compq *read_by_other; /* after letters found no room in it */
 
 int __real_connect(int fd, const struct sockaddr *addr, socklen_t len);
 int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len);
@@ -32,8 +34,33 @@ void *__wrap_malloc(size_t size)
 	return malloc_fails && !--malloc_fails ? NULL : __real_malloc(size);
 }
 
+ssize_t __real_send(int fd, const void *bytes, size_t len, int flags);
+ssize_t __wrap_send(int fd, const void *bytes, size_t len, int flags);
+void __real_wf_shm_letter_deliver(struct wf_shm_ep *ep);
+void __wrap_wf_shm_letter_deliver(struct wf_shm_ep *ep);
+
+ssize_t __wrap_send(int fd, const void *bytes, size_t len, int flags)
+{
+	if (!sends_fail)
+		return __real_send(fd, bytes, len, flags);
+	sends_fail--;
+	errno = ENOBUFS;
+	return -1;
+}
+
+void __wrap_wf_shm_letter_deliver(struct wf_shm_ep *ep)
+{
+	struct wf_comp comp;
+
+	__real_wf_shm_letter_deliver(ep);
+	while (read_by_other && joined_pop(read_by_other, &comp))
+		;
+}
+
 static int open_counted(void **state)
 {
+	sends_fail = 0;
+	read_by_other = NULL;
 	connects = 0;
 	malloc_fails = 0;
 	return open_world(state);
@@ -258,6 +285,54 @@ static void test_full_queue_keeps_the_order(void **state)
 	expect_in_order(w, 1, 2);
 }
 
+/* The same when another thread makes room between the letter and the ring. */
+static void test_room_that_comes_late(void **state)
+{
+	struct world *w = *state;
+
+	fill(&w->s[1]);
+	assert_int_equal(inject(w, 0, 1, 8), 0);
+	assert_int_equal(inject(w, 1, 1, 8), 0);
+	for (int i = 0; i < 20; i++)
+		turn(w, i & 1);
+	while (inject(w, 0, 2, 8) == -EAGAIN) {
+		turn(w, 0);
+		turn(w, 1);
+	}
+	for (int i = 0; i < 20; i++)
+		turn(w, i & 1);
+	assert_int_equal(w->s[1].ep.watch.count, 1);
+	assert_int_equal(w->s[1].ep.letter_count, 1);
+	read_by_other = &w->s[1].cq;
+	turn(w, 1);
+	turn(w, 1);
+	expect_in_order(w, 1, 2);
+}
+
+/* An endpoint that closes does not claim the letters that it has not delivered:
+ * their senders send them again. */
+static void test_closed_before_delivery(void **state)
+{
+	struct world *w = *state;
+	struct wf_comp comp;
+
+	fill(&w->s[1]);
+	assert_int_equal(inject(w, 0, 1, 8), 0);
+	turn(w, 1);
+	assert_int_equal(w->s[1].ep.letter_count, 1);
+	wf_shm_letter_close(&w->s[1].ep);
+	turn(w, 0);
+	assert_non_null(out_of(w, 0));
+	assert_int_equal(out_of(w, 0)->state, WF_SHM_OUT_CONNECTING);
+	/* Another endpoint would have the address now. */
+	while (joined_pop(&w->s[1].cq, &comp))
+		;
+	while (out_of(w, 0)->state != WF_SHM_OUT_OPEN)
+		settle(w);
+	settle(w);
+	expect_in_order(w, 1, 1);
+}
+
 /* While its queue is full, an endpoint keeps some letters and accepts no more: it
  * may sleep. */
 static void test_full_queue_accepts_no_more(void **state)
@@ -432,6 +507,45 @@ static void test_letters_that_are_none(void **state)
 	expect_refused(w, &letter, sizeof(good) + 8);
 }
 
+/* A refusal that cannot be sent is sent later. Until then the socket stays open:
+ * its end would say that the letter was read. */
+static void test_refusal_that_fails(void **state)
+{
+	struct world *w = *state;
+	struct {
+		struct wf_shm_letter_head head;
+		uint8_t payload[8];
+	} letter = { .head = head_of(w) };
+	struct wf_shm_welcome welcome = { 0 };
+	int fd = call_at(&w->s[1].ep);
+
+	letter.head.flags |= WF_SHM_SLOT_ACK;
+	assert_int_equal(send(fd, &letter, sizeof(letter), 0), sizeof(letter));
+	sends_fail = 1000;
+	settle(w);
+	wf_core_look(&w->s[1].core, wf_base_clock_ns() + 3 * WF_NS_PER_S);
+	assert_true(sends_fail < 1000);
+	assert_int_equal(recv(fd, &welcome, sizeof(welcome), MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN);
+	sends_fail = 0;
+	settle(w);
+	assert_int_equal(recv(fd, &welcome, sizeof(welcome), 0),
+			 sizeof(welcome));
+	assert_int_equal(welcome.greeting.status, EPROTO);
+	assert_int_equal(recv(fd, &welcome, sizeof(welcome), 0), 0);
+	close(fd);
+	expect_nothing_left(w);
+	/* The sender may end first. */
+	fd = call_at(&w->s[1].ep);
+	assert_int_equal(send(fd, &letter, sizeof(letter), 0), sizeof(letter));
+	sends_fail = 1;
+	look(w, 1);
+	close(fd);
+	sends_fail = 0;
+	settle(w);
+	expect_nothing_left(w);
+}
+
 /* Any bytes at all: nothing ends but that connection. */
 static void test_random_letters(void **state)
 {
@@ -535,6 +649,43 @@ static void test_new_peer_gets_a_letter(void **state)
 	expect_nothing_left(w);
 }
 
+/* The sender removes the peer before it has seen that the letter was read: it was
+ * sent all the same, whether the peer has read it or is yet to do so. */
+static void test_removed_before_the_answer(void **state)
+{
+	struct world *w = *state;
+	struct wf_comp comp;
+
+	for (uint32_t reads = 0; reads < 2; reads++) {
+		assert_int_equal(inject(w, 0, reads + 1, 8), 0);
+		if (reads)
+			turn(w, 1);
+		wf_shm_channels_removed(&w->s[0].ep, 0);
+		assert_false(joined_pop(&w->s[0].cq, &comp));
+		settle(w);
+		assert_false(joined_pop(&w->s[0].cq, &comp));
+		expect_in_order(w, 1, reads + 1);
+		expect_nothing_left(w);
+	}
+}
+
+/* The same with a ring, whose first message goes with the hello. */
+static void test_removed_before_the_welcome(void **state)
+{
+	struct world *w = *state;
+	struct wf_comp comp;
+
+	assert_int_equal(inject(w, 0, 1, 8), 0);
+	settle(w);
+	assert_int_equal(inject(w, 0, 2, 8), 0);
+	assert_int_equal(out_of(w, 0)->state, WF_SHM_OUT_GREETED);
+	for (int i = 0; i < 4; i++)
+		turn(w, 1);
+	expect_in_order(w, 1, 2);
+	wf_shm_channels_removed(&w->s[0].ep, 0);
+	assert_false(joined_pop(&w->s[0].cq, &comp));
+}
+
 /* An endpoint that sleeps is woken by a letter. */
 static void test_letter_wakes(void **state)
 {
@@ -564,16 +715,21 @@ int main(void)
 		TEST(test_offer_after_a_letter),
 		TEST(test_both_at_the_same_time),
 		TEST(test_full_queue_keeps_the_order),
+		TEST(test_room_that_comes_late),
+		TEST(test_closed_before_delivery),
 		TEST(test_full_queue_accepts_no_more),
 		TEST(test_no_memory),
 		TEST(test_no_memory_for_the_answer),
 		TEST(test_peer_that_never_reads),
 		TEST(test_peer_that_ends),
 		TEST(test_letters_that_are_none),
+		TEST(test_refusal_that_fails),
 		TEST(test_random_letters),
 		TEST(test_wrong_answers),
 		TEST(test_source_follows_the_av),
 		TEST(test_new_peer_gets_a_letter),
+		TEST(test_removed_before_the_answer),
+		TEST(test_removed_before_the_welcome),
 		TEST(test_letter_wakes),
 	};
 

@@ -75,6 +75,20 @@ bool wf_shm_name_is_elsewhere(const struct wf_shm_home *home,
 	return place && place != own_place(home);
 }
 
+/* To whoever is bound to all addresses of @addr's family, or of both families:
+ * IPv6 endpoints are. Their ports are the same set, so that there is at most
+ * one. */
+static int connect_any(const struct wf_addr *addr)
+{
+	struct wf_addr both = { .in6 = { .sin6_family = AF_INET6 } };
+	int fd = open_with(wf_os_connect, addr, true);
+
+	if (fd != -ECONNREFUSED || addr->sa.sa_family != AF_INET)
+		return fd;
+	wf_base_addr_set_port(&both, wf_base_addr_port(addr));
+	return open_with(wf_os_connect, &both, true);
+}
+
 int wf_shm_name_connect(const struct wf_shm_home *home,
 			const struct wf_addr *addr)
 {
@@ -91,7 +105,7 @@ int wf_shm_name_connect(const struct wf_shm_home *home,
 	if (local < 0)
 		return local;
 	if (local)
-		return open_with(wf_os_connect, addr, true);
+		return connect_any(addr);
 	return home->folder && !wf_base_place_of(addr) ?
 		       wf_shm_folder_connect(home, addr) :
 		       -EHOSTUNREACH;

@@ -273,8 +273,9 @@ static __attribute__((noinline)) void work(struct wf_shm_ep *ep)
 	ep->host->asked = asked_alone(ep);
 }
 
-/* Letters that find no room keep rings, which may come after them, from being
- * looked at alone. */
+/* What a ring holds may come after a letter that finds no room. No ring is looked
+ * at before the letter is delivered: another thread may read the completion queue
+ * at any time, and the room would go to the ring. */
 static __attribute__((noinline)) bool letters_wait(struct wf_shm_ep *ep)
 {
 	wf_shm_letter_deliver(ep);
@@ -285,11 +286,11 @@ static enum wf_polled shm_poll(void *self)
 {
 	struct wf_shm_ep *ep = self;
 	const struct wf_shm_watch *watch = &ep->watch;
-	bool wait = false;
+	bool wait = wf_unlikely(!wf_base_list_empty(&ep->letters)) &&
+		    letters_wait(ep);
 
-	if (wf_unlikely(!wf_base_list_empty(&ep->letters)))
-		wait = letters_wait(ep);
-	wf_shm_watch_poll(&ep->watch);
+	if (wf_likely(!wait))
+		wf_shm_watch_poll(&ep->watch);
 	if (wait || has_slow_work(ep))
 		work(ep);
 	else

@@ -14,8 +14,7 @@
 #include "os/poll.h"
 #include "os/socket.h"
 
-/* Connections whose peer is not known yet: so many, and for so long. A further one
- * replaces the oldest. */
+/* Connections of unknown peers, for so long. A further one replaces the oldest. */
 #define GUESTS_MOST 256u
 #define GUEST_PATIENCE (5 * WF_NS_PER_S)
 #define ACCEPT_MOST 64
@@ -386,8 +385,11 @@ static const struct wf_addr *source_for(const struct wf_tcp_dev *dev,
 
 	if (peer->local.sa.sa_family)
 		return &peer->local;
-	return wf_base_addr_is_any(&dev->nic.socket) ? &unknown :
-						       &dev->nic.socket;
+	/* A name of IPv6 is no source of IPv4 connections. */
+	if (wf_base_addr_is_any(&dev->nic.socket) ||
+	    dev->nic.socket.sa.sa_family != peer->addr.sa.sa_family)
+		return &unknown;
+	return &dev->nic.socket;
 }
 
 static void start(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)

@@ -101,7 +101,7 @@ static void tcp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 	wf_nic_soft_wake(&dev->soft);
 }
 
-/* With the lock. 1: it is not to be changed any more. */
+/* With the lock. -ENOMEM, or enum wf_nic_run. */
 static int send_locked(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 		       uint16_t req_id, const struct wf_nic_wr *wr,
 		       const struct wf_nic_sge *sge, int count)
@@ -109,6 +109,7 @@ static int send_locked(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 	bool more = wr->flags & WF_NIC_WR_MORE, waits = more;
 	/* Then it need not wait, and leaves before the clock is looked at. */
 	bool idle = !dev->flying;
+	enum wf_nic_run run;
 	struct wf_tcp_op *op;
 	int err;
 
@@ -120,11 +121,13 @@ static int send_locked(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 		waits = may_wait(dev);
 	}
 	if (!waits && wr->flags & WF_NIC_WR_RUN &&
-	    wf_base_list_empty(&dev->active) &&
-	    wf_tcp_work_first(dev, qp, req_id, wr, sge)) {
-		note_post(dev);
-		leave(dev);
-		return 1;
+	    wf_base_list_empty(&dev->active)) {
+		run = wf_tcp_work_first(dev, qp, req_id, wr, sge);
+		if (run != WF_NIC_RUN_OPEN) {
+			note_post(dev);
+			leave(dev);
+			return (int)run;
+		}
 	}
 	/* The kick that follows MORE looks at the clock. */
 	if (!more && idle) {
@@ -606,6 +609,7 @@ static int open_listener(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 	}
 	if (err)
 		return err;
+	dev->nic.dual = wf_base_addr_is_dual(&bound);
 	dev->port = wf_base_addr_port(&bound);
 	wf_base_addr_set_port(&addr, dev->port);
 	wf_nic_set_socket(&dev->nic, &addr);

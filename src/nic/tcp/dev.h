@@ -300,7 +300,6 @@ struct wf_tcp_dev {
 	struct wf_addr rail_addrs[WF_TCP_RAILS_MOST - 1];
 	bool own_listen;
 	bool no_accept; /* out of descriptors: see accept_at */
-	bool is_any;	/* bound to every address */
 	uint64_t accept_at;
 	int poll_fd;
 	uint16_t port;
@@ -699,9 +698,9 @@ size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
  * is to be queued. */
 bool wf_tcp_out_now(struct wf_tcp_dev *dev, struct wf_tcp_op *op);
 /* Whether a message could be written at once; and what follows from a call that
- * has written @n bytes of it (-errno: none). */
+ * has written @n bytes of it (-errno: none): true, if all of it has left. */
 bool wf_tcp_out_is_free(const struct wf_tcp_chan *chan, size_t cost);
-void wf_tcp_out_wrote(struct wf_tcp_dev *dev, struct wf_tcp_op *op, ssize_t n,
+bool wf_tcp_out_wrote(struct wf_tcp_dev *dev, struct wf_tcp_op *op, ssize_t n,
 		      bool full);
 
 /* -- ack.c: acknowledgements ------------------------------------------------- */
@@ -840,10 +839,11 @@ struct wf_tcp_op *wf_tcp_work_send(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 				   const struct wf_nic_sge *sge, int count,
 				   int *err);
 /* The same of a run that can be written at once: what has to be noted of it is
- * noted after that. False: it cannot. */
-bool wf_tcp_work_first(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
-		       uint16_t req_id, const struct wf_nic_wr *wr,
-		       const struct wf_nic_sge *sge);
+ * noted after that. WF_NIC_RUN_LEFT, WF_NIC_RUN_CLOSED, or WF_NIC_RUN_OPEN: it
+ * cannot, and nothing has been done. */
+enum wf_nic_run wf_tcp_work_first(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
+				  uint16_t req_id, const struct wf_nic_wr *wr,
+				  const struct wf_nic_sge *sge);
 /* The end of an op: its completion, and its memory once it is not counted. */
 void wf_tcp_work_end(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
 		     enum wf_nic_status status);

@@ -544,18 +544,19 @@ static void queue_rest(struct wf_tcp_dev *dev, struct wf_tcp_op *op, ssize_t n)
 		wf_tcp_out_activate(dev, chan);
 }
 
-void wf_tcp_out_wrote(struct wf_tcp_dev *dev, struct wf_tcp_op *op, ssize_t n,
+bool wf_tcp_out_wrote(struct wf_tcp_dev *dev, struct wf_tcp_op *op, ssize_t n,
 		      bool full)
 {
 	size_t all = (size_t)head_len(op) + wf_tcp_op_payload(op);
 
 	if (wf_unlikely(n != (ssize_t)all || full)) {
 		queue_rest(dev, op, n);
-		return;
+		return false;
 	}
 	wf_tcp_count(dev, tx_calls, 1);
 	wf_tcp_count(dev, tx_bytes, (uint64_t)n);
 	fly(dev, op->chan, op);
+	return true;
 }
 
 bool wf_tcp_out_now(struct wf_tcp_dev *dev, struct wf_tcp_op *op)

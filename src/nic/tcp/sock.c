@@ -121,7 +121,7 @@ int wf_tcp_sock_listen(struct wf_addr *addr)
 	if (fd < 0)
 		return fd;
 	if (addr->sa.sa_family == AF_INET6)
-		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, !wf_base_addr_is_any(addr));
 	set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	err = wf_os_bind(fd, &addr->sa, wf_base_addr_len(addr));
 	if (!err)

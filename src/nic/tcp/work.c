@@ -235,9 +235,9 @@ struct wf_tcp_op *wf_tcp_work_send(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 	return op;
 }
 
-bool wf_tcp_work_first(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
-		       uint16_t req_id, const struct wf_nic_wr *wr,
-		       const struct wf_nic_sge *sge)
+enum wf_nic_run wf_tcp_work_first(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
+				  uint16_t req_id, const struct wf_nic_wr *wr,
+				  const struct wf_nic_sge *sge)
 {
 	struct wf_nic_ah *ah = wf_nic_ah_find(&dev->nic, wr->ah);
 	struct wf_tcp_peer *peer = ah ? ah->dev : NULL;
@@ -249,10 +249,10 @@ bool wf_tcp_work_first(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 	    !wf_tcp_out_is_free(&peer->chans[WF_TCP_SMALL], sge->len) ||
 	    !wf_nic_mr_local(&dev->nic.mrs, sge->lkey, (uintptr_t)sge->addr,
 			     sge->len, 0))
-		return false;
+		return WF_NIC_RUN_OPEN;
 	op = wf_base_pool_get(&dev->ops);
 	if (!op)
-		return false;
+		return WF_NIC_RUN_OPEN;
 	n = wf_tcp_run_write(&peer->chans[WF_TCP_SMALL], qp, wr, sge, &full);
 	dev->now = wf_base_clock_ns();
 	wf_tcp_run_catch_up(sge, wr);
@@ -264,8 +264,8 @@ bool wf_tcp_work_first(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 	op->req.sge[0] = (struct wf_nic_local){ (uintptr_t)sge->addr, sge->len,
 						sge->lkey };
 	op->chan = adopt(dev, qp, op, peer);
-	wf_tcp_out_wrote(dev, op, n, full);
-	return true;
+	return wf_tcp_out_wrote(dev, op, n, full) ? WF_NIC_RUN_LEFT :
+						    WF_NIC_RUN_CLOSED;
 }
 
 /* False: no room for another; the descriptor stays in the ring. */

@@ -367,6 +367,7 @@ static int udp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 	if (ret)
 		goto err;
 	wf_nic_set_socket(&dev->nic, &addr);
+	dev->nic.dual = dev->sock.dual;
 	ret = start_engine(dev, attr);
 	if (ret)
 		goto err;

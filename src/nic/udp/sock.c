@@ -40,7 +40,8 @@ static uint32_t link_mtu(const struct wf_addr *addr)
 		struct wf_addr have;
 		uint32_t mtu;
 
-		if (all[i].addr.sa.sa_family != addr->sa.sa_family ||
+		if ((all[i].addr.sa.sa_family != addr->sa.sa_family &&
+		     !wf_base_addr_is_dual(addr)) ||
 		    !(all[i].flags & IFF_UP) ||
 		    wf_base_addr_set(&have, &all[i].addr, sizeof(have)))
 			continue;
@@ -100,10 +101,11 @@ static void set_options(struct wf_udp_sock *sock, int family, bool no_offload)
 	/* Nothing is cut up on its way: a packet is lost with any of its
 	 * fragments, and many networks drop fragments. path.c finds out what
 	 * fits. */
-	if (family == AF_INET) {
+	if (family == AF_INET || sock->dual) {
 		set(sock->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
 		set(sock->fd, IPPROTO_IP, IP_RECVERR, 1);
-	} else {
+	}
+	if (family == AF_INET6) {
 		set(sock->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER,
 		    IPV6_PMTUDISC_PROBE);
 		set(sock->fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
@@ -131,7 +133,8 @@ static int open_fd(const struct wf_nic_attr *attr)
 	if (fd < 0)
 		return fd;
 	if (family == AF_INET6)
-		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+		set(fd, IPPROTO_IPV6, IPV6_V6ONLY,
+		    !wf_base_addr_is_any(&attr->addr));
 	ret = wf_os_bind(fd, &attr->addr.sa, wf_base_addr_len(&attr->addr));
 	if (ret) {
 		wf_warn("cannot bind a UDP socket: %s", strerror(-ret));
@@ -173,6 +176,7 @@ int wf_udp_sock_open(struct wf_udp_sock *sock, const struct wf_nic_attr *attr,
 	    wf_base_addr_set(addr, &name, len))
 		goto err;
 	sock->any = wf_base_addr_is_any(addr);
+	sock->dual = wf_base_addr_is_dual(addr);
 	if (sock->any && !sock->own_fd &&
 	    attr->addr.sa.sa_family == addr->sa.sa_family &&
 	    !wf_base_addr_is_any(&attr->addr)) {

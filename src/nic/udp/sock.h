@@ -71,6 +71,7 @@ struct wf_udp_sock {
 	 * that packets to it must come from that one. Family 0: the kernel
 	 * chooses. Ports do not matter. */
 	bool any;
+	bool dual;	     /* any address of IPv6, and so of IPv4 */
 	struct wf_addr name; /* the one that peers are told; or none */
 	struct wf_addr here; /* where the packet that is looked at came to */
 	struct wf_addr from; /* where the packets made next leave from */

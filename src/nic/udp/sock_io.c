@@ -22,7 +22,6 @@
 #define GSO_BYTES 65000u
 #define ERRORS_MOST 16
 
-/* Of one family, which a socket has. */
 static bool same_host(const struct wf_addr *a, const struct wf_addr *b)
 {
 	if (a->sa.sa_family != b->sa.sa_family)
@@ -280,21 +279,25 @@ int wf_udp_sock_flush(struct wf_udp_sock *sock, uint64_t now,
 
 /* -- in --------------------------------------------------------------------- */
 
-/* Which of our addresses it came to; bound to one it makes no difference. */
+/* Which of our addresses it came to; bound to one it makes no difference. On an
+ * IPv6 socket the kernel names one of IPv4 as an IPv6 address. */
 static void read_destination(struct wf_udp_sock *sock, const struct cmsghdr *c)
 {
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
 	struct in6_pktinfo info6;
 	struct in_pktinfo info;
 
 	if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
 		memcpy(&info, CMSG_DATA(c), sizeof(info));
-		sock->here.in.sin_family = AF_INET;
-		sock->here.in.sin_addr = info.ipi_spec_dst;
+		sock->here = (struct wf_addr){
+			.in = { .sin_family = AF_INET,
+				.sin_addr = info.ipi_spec_dst },
+		};
 	} else if (c->cmsg_level == IPPROTO_IPV6 &&
 		   c->cmsg_type == IPV6_PKTINFO) {
 		memcpy(&info6, CMSG_DATA(c), sizeof(info6));
-		sock->here.in6.sin6_family = AF_INET6;
-		sock->here.in6.sin6_addr = info6.ipi6_addr;
+		in6.sin6_addr = info6.ipi6_addr;
+		(void)!wf_base_addr_set(&sock->here, &in6, sizeof(in6));
 	}
 }
 

@@ -88,7 +88,8 @@ struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_engine *engine,
 	peer->addr = *addr;
 	/* The kernel would choose the address of the link that packets leave
 	 * by; the peer knows our name. */
-	if (engine->set.any)
+	if (engine->set.any &&
+	    engine->set.name.sa.sa_family == addr->sa.sa_family)
 		peer->local = engine->set.name;
 	peer->index = (uint16_t)at;
 	peer->ah = WF_NIC_AH_UNKNOWN;
