@@ -14,7 +14,7 @@
 #include "target.h"
 
 #define LARGEST 4096
-#define SECONDS 4
+#define SECONDS 2
 #define AT_LEAST 300 /* inputs, even if the build is slow */
 #define BATCH 500
 
