@@ -247,6 +247,9 @@ static void is_back(struct wf_alg_owner *owner)
 		w->want.ch = NULL;
 		job->task.run = run_again;
 		result = wf_alg_crew_add(&job->task) ? -ENODEV : 0;
+		/* The crew may have been stopped: then drain_locked() does it. */
+		if (!result && atomic_load(&shared.closing))
+			tell();
 	}
 	if (job->unfinished || result)
 		finish(job, result);
@@ -792,6 +795,7 @@ void wd_alg_async_fini(void)
 	pthread_mutex_lock(&lock);
 	drain_locked();
 	close_event_locked();
+	wf_alg_crew_allow();
 	atomic_store(&shared.closing, false);
 	atomic_fetch_sub(&shared.attention, 1);
 	pthread_mutex_unlock(&lock);
