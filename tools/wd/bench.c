@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "tools/near.h"
 #include "tools/wd/measure.h"
 
 #define REPS_MAX 1000
@@ -153,6 +154,7 @@ static int read_options(struct options *options, int argc, char **argv)
 			fputs(help, stdout);
 			return 1;
 		default:
+			wf_tools_near_option("weft bench wd", argv, names);
 			err = -EINVAL;
 		}
 	}
