@@ -133,6 +133,15 @@ def check_packets(over):
 
 
 def check_complaints():
+    # Bug: a provider that does not exist was named when everything else had been
+    # measured, minutes later.
+    for options in (["-a", "smh"], ["-p", "smh"], ["-a", "tcp,udp;ofi_rdx,shm"]):
+        said = bench("latency", *options, code=1)
+        if said[0] or "libfabric has no provider '" not in said[1] or \
+                "shm" not in said[1] or "tcp" not in said[1]:
+            fail(f"{options}: {said}")
+        if "smh" in options and "; did you mean shm?" not in said[1]:
+            fail(f"{options}: {said}")
     for options, word in (
             (["--over", "sea"], "node, loopback or veth"),
             (["--over", "loopback", "--floor"], "leave"),

@@ -5,6 +5,7 @@
  */
 #include "tools/bench/bench.h"
 #include "tools/bench/crowd_member.h"
+#include "tools/bench/names.h"
 #include "tools/bench/proxy.h"
 #include "tools/bench/worker.h"
 #include "tools/efa/efa.h"
@@ -57,6 +58,7 @@ static const struct command commands[] = {
 	  wf_tools_efa_main },
 	{ WF_TOOLS_WORKER_COMMAND, NULL, wf_tools_worker_main },
 	{ WF_TOOLS_PROXY_COMMAND, NULL, wf_tools_proxy_main },
+	{ WF_TOOLS_NAMES_COMMAND, NULL, wf_tools_names_main },
 	{ WF_TOOLS_CROWD_COMMAND, NULL, wf_tools_crowd_member_main },
 };
 

@@ -8,6 +8,7 @@
 #include "tools/bench/bench.h"
 
 #include "base/clock.h"
+#include "tools/bench/names.h"
 #include "tools/bench/options.h"
 #include "tools/bench/process.h"
 #include "tools/bench/report.h"
@@ -321,6 +322,8 @@ int wf_tools_bench_main(int argc, char **argv)
 	/* After the deadlines of pair.c. */
 	wf_tools_process_limit(plan.timeout_s + 2 +
 			       (unsigned)(8 * plan.run_ns / WF_NS_PER_S));
+	if (wf_tools_names_check(&plan))
+		return 1;
 	warn(&report);
 	ret = open_link(&plan);
 	if (!ret)

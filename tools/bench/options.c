@@ -516,6 +516,7 @@ static int fill_sizes(struct wf_tools_plan *plan, const struct given *given)
 
 static void fill_names(struct wf_tools_plan *plan, const struct given *given)
 {
+	plan->n_named = plan->n_against;
 	if (!plan->provider)
 		plan->provider = given->mpi ? "mpi:weft" : "weft";
 	if (given->mpi && !plan->n_against) {
