@@ -248,6 +248,57 @@ def check_orphans():
         fail(f"left in /dev/shm: {left}")
 
 
+def check_unwritable():
+    """Bug: a file that could not be written whole stayed, and the reason was not
+    said."""
+    options = ("latency", "--sizes", "8", "-r", "1", "-t", "1", "--timeout", "60")
+    said = bench(*options, "--json", "/dev/full", code=1)[1]
+    if "/dev/full: No space left" not in said or \
+            not os.path.exists("/dev/full"):
+        fail(said)
+    with tempfile.TemporaryDirectory() as folder:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs",
+                           folder], check=False).returncode:
+            print("nothing can be mounted here: no full disk")
+            return
+        try:
+            fill_disk(folder, options)
+        finally:
+            subprocess.run(["umount", folder], check=True)
+
+
+def fill_disk(folder, options):
+    with open(os.path.join(folder, "all"), "wb") as file:
+        file.write(bytes(4096))
+    path = os.path.join(folder, "out")
+    for option in ("--json", "--csv", "--svg"):
+        said = bench(*options, option, path, code=1)[1]
+        if f"cannot write {path}: No space left" not in said or \
+                os.path.exists(path):
+            fail(f"{option}: {os.listdir(folder)} {said}")
+    with subprocess.Popen(
+            [WEFT, "bench", "latency", "--sizes", "8", "-t", "10000",
+             "--timeout", "1000"], stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL) as child:
+        try:
+            until(lambda: len(workers(child.pid)) == 2, "no workers")
+            command = [WEFT, "trace", "-t", "1ms", "-o", path,
+                       *map(str, workers(child.pid))]
+            done = None
+
+            def has_tried():
+                nonlocal done
+                done = subprocess.run(command, text=True, capture_output=True,
+                                      check=False, timeout=100)
+                return path in done.stderr
+            until(has_tried, "no endpoints")
+        finally:
+            child.kill()
+    if done.returncode != 1 or os.path.exists(path) or \
+            f"cannot write {path}: No space left" not in done.stderr:
+        fail(f"{os.listdir(folder)} {done}")
+
+
 def has_namespaces():
     return not os.geteuid() and shutil.which("ip") and not subprocess.run(
         ["unshare", "--net", "ip", "link", "add", "probe0", "type", "veth",
@@ -263,6 +314,7 @@ def main():
     check_complaints()
     check_limit()
     check_orphans()
+    check_unwritable()
     check_whole("loopback")
     check_packets("loopback")
     if has_namespaces():

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "tools/near.h"
 #include "tools/options.h"
+#include "tools/output.h"
 #include "tools/trace/chrome.h"
 
 #define MOST 200000
@@ -195,18 +196,21 @@ static int write_file(const struct settings *s,
 		      struct wf_tools_capture *capture)
 {
 	struct wf_tools_arrows arrows;
+	struct wf_tools_output out = { 0 };
 	size_t events = 0, lost = 0;
-	FILE *out;
+	int ret;
 
 	if (wf_tools_arrows_find(&arrows, capture))
 		return complain("not enough memory");
-	out = fopen(s->output, "we");
-	if (out)
-		wf_tools_chrome_write(capture, &arrows, out);
-	if (!out || ferror(out) || fclose(out)) {
+	ret = wf_tools_output_open(&out, s->output);
+	if (!ret) {
+		wf_tools_chrome_write(capture, &arrows, out.file);
+		ret = wf_tools_output_close(&out);
+	}
+	if (ret) {
 		wf_tools_arrows_free(&arrows);
 		return complain("cannot write %s: %s", s->output,
-				strerror(errno));
+				strerror(-ret));
 	}
 	for (size_t i = 0; i < capture->count; i++) {
 		events += capture->all[i].count;
