@@ -537,6 +537,10 @@ def settings(tmp):
     assert b"takes whole buffers only" in said and b"zlib" in said, said
     said = gunzip("-c", "--driver", "libdeflat", plain_gz, code=1).stderr
     assert b"no driver 'libdeflat'; did you mean libdeflate?" in said, said
+    # Bug: the file was named, which is in order, and not its index.
+    (tmp / "packed.gz.wfi").mkdir()
+    said = weft("--index", plain_gz, code=1).stderr.decode()
+    assert said == f"weft gzip: {plain_gz}.wfi: Is a directory\n", said
     said = weft("-c", "--driver", "nosuch", plain, code=1).stderr
     assert b"no driver 'nosuch' (drivers here: " in said, said
     env = {**os.environ, "WD_COMP_DRIVER": "nosuch"}

@@ -381,11 +381,12 @@ static int with_index(struct unpacker *u)
 		ret = wf_tools_gzip_sidecar_write(u->sidecar, io->name, io->map,
 						  (size_t)io->size,
 						  &io->points);
-		/* What is wrong is then wrong with the index. */
-		snprintf(u->index_name, sizeof(u->index_name),
-			 "%s" WF_GZIP_SIDECAR_SUFFIX, io->name);
-		io->output = u->index_name;
-		atomic_store(&io->full, ret != 0);
+		if (ret) {
+			snprintf(u->index_name, sizeof(u->index_name),
+				 "%s" WF_GZIP_SIDECAR_SUFFIX, io->name);
+			io->output = u->index_name;
+			atomic_store(&io->full, true);
+		}
 	}
 	wf_tools_gzip_sidecar_free(u->sidecar);
 	return ret;
