@@ -209,6 +209,12 @@ def bad_input(tmp):
     assert path.exists()
 
 
+def packed_file(tmp, data):
+    path = tmp / "packed.gz"
+    path.write_bytes(gzip.compress(data, 1))
+    return path
+
+
 def disk_full(tmp):
     data = corpus.noise(6_000_000)
     plain = tmp / "plain"
@@ -217,6 +223,15 @@ def disk_full(tmp):
         done = subprocess.run([WEFT, "gzip", "-c", str(plain)], stdout=full,
                               stderr=subprocess.PIPE, timeout=100)
     assert done.returncode == 1 and b"space" in done.stderr, done
+    # Bug: the input was named, which is in order.
+    for command, name in (("gzip", plain), ("gunzip", packed_file(tmp, data))):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([WEFT, command, "-c", str(name)], stdout=full,
+                                  stderr=subprocess.PIPE, timeout=100)
+        assert done.stderr == f"weft {command}: standard output: No space left " \
+            "on device\n".encode(), done
+        if name != plain:
+            name.unlink()
 
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -224,6 +239,7 @@ def disk_full(tmp):
     done = subprocess.run([WEFT, "gzip", str(plain)], preexec_fn=limit,
                           capture_output=True, timeout=100)
     assert done.returncode == 1, done
+    assert f"weft gzip: {plain}.gz: File too large" in done.stderr.decode(), done
     assert [p.name for p in tmp.iterdir()] == ["plain"]
     assert plain.read_bytes() == data
 
@@ -515,6 +531,18 @@ def settings(tmp):
     assert "nothing.gz" in gunzip("nothing", code=1).stderr.decode()
     assert b"usage: weft gunzip" in subprocess.run(
         [WEFT, "help", "gunzip"], capture_output=True).stdout
+    # Bug: "no such driver here", of one that was there.
+    plain_gz = packed_file(tmp, b"text" * 1000)
+    said = gunzip("-c", "--driver", "libdeflate", plain_gz, code=1).stderr
+    assert b"takes whole buffers only" in said and b"zlib" in said, said
+    said = gunzip("-c", "--driver", "libdeflat", plain_gz, code=1).stderr
+    assert b"no driver 'libdeflat'; did you mean libdeflate?" in said, said
+    # Bug: the file was named, which is in order, and not its index.
+    (tmp / "packed.gz.wfi").mkdir()
+    said = weft("--index", plain_gz, code=1).stderr.decode()
+    assert said == f"weft gzip: {plain_gz}.wfi: Is a directory\n", said
+    said = weft("-c", "--driver", "nosuch", plain, code=1).stderr
+    assert b"no driver 'nosuch' (drivers here: " in said, said
     env = {**os.environ, "WD_COMP_DRIVER": "nosuch"}
     said = weft("-c", plain, plain, env=env).stderr.decode()
     assert said.count("nosuch") == 1 and "libdeflate" in said, said

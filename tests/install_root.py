@@ -40,7 +40,7 @@ def run(command, code=0, env=None, **more):
     latter and goes on."""
     env = {**{k: v for k, v in os.environ.items()
               if not k.startswith(("FI_", "LD_", "PKG_"))}, **(env or {})}
-    done = subprocess.run(command, env=env, check=False, timeout=100,
+    done = subprocess.run(command, env=env, check=False, timeout=280,
                           stdin=more.pop("stdin", subprocess.DEVNULL),
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           **more)
@@ -155,6 +155,25 @@ def check_examples(libdir, printed):
             fail(f"{program} does not use {libdir}/libweft-z.so.1")
 
 
+def alias_path():
+    """A PATH with an ldconfig that names /usr/local by a link to it, /mnt/alias."""
+    pathlib.Path("/mnt/alias").symlink_to(PREFIX)
+    folder = WORK / "bin"
+    folder.mkdir()
+    script = folder / "ldconfig"
+    script.write_text('#!/bin/sh\nPATH=/sbin:/usr/sbin:/bin:/usr/bin\n'
+                      f'ldconfig "$@" | sed "s,{PREFIX}/,/mnt/alias/,"\n')
+    script.chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+def check_known(printed):
+    """Bug: below /usr a line for LD_LIBRARY_PATH was printed that nobody needs,
+    because the loader has the libraries in /lib, which is a link to /usr/lib."""
+    if "LD_LIBRARY_PATH" in printed or "The loader knows" not in printed:
+        fail(f"the loader is said not to know the libraries:\n{printed}")
+
+
 def check_manuals():
     links = run([SRC / "scripts" / "man-links", SRC / "man"]).decode()
     man = PREFIX / "share" / "man"
@@ -247,6 +266,59 @@ def check_other_folder():
         fail(f"{facts}")
 
 
+def check_user():
+    """The same by a user who is not root and may write to the prefix alone: a user
+    namespace where the owner of these files has the number 1000, and a system that is
+    read-only but for the prefix."""
+    read_only = "mount --rbind /usr /usr && mount -o remount,bind,ro /usr && " \
+        "mount -o remount,bind,ro /etc"
+    become = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
+    if subprocess.run([*become, "true"], check=False).returncode:
+        print("installing as a user is not tried: no user namespace")
+        return
+    run(["unshare", "-m", "sh", "-ec", f'{read_only}; exec "$@"', "user",
+         *become, sys.executable, "-B", __file__, "user"])
+
+
+def as_user():
+    if os.geteuid() != 1000 or os.access("/etc", os.W_OK) or \
+            os.access("/usr/bin", os.W_OK):
+        fail("this user may write to more than the prefix")
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(WORK)}
+    printed = run([SRC / "scripts" / "install", BUILD, PREFIX],
+                  env={**env, "PATH": os.environ["PATH"]}).decode()
+    lines = re.findall(r"^ *(export .*)$", printed, re.M)
+    names = {re.match(r"export (\w+)=", line)[1] for line in lines}
+    if not {"FI_PROVIDER_PATH", "LD_LIBRARY_PATH"} <= names:
+        fail(f"not the lines that a user needs:\n{printed}")
+    if "PATH" not in names:
+        lines.append(f"export PATH={PREFIX}/bin:$PATH")
+    work = WORK / "user"
+    shutil.copytree(SRC / "examples", work)
+    (work / "plain").write_bytes(b"plain text " * 10000)
+    commands = """weft version
+        fi_info -p weft | grep -q 'provider: weft'
+        pkg-config --exists weft-wd weft-z
+        make -s
+        ./ping weft 100
+        ./compress plain
+        LD_PRELOAD=libweft-z.so.1 ./zpipe <plain >plain.gz
+        gzip -dc plain.gz | cmp - plain
+        weft gunzip -c plain.gz | cmp - plain"""
+    if shutil.which("man"):
+        commands += """
+        man -w weft-bench
+        man -w wd_request_channel"""
+    said = run(["bash", "-exc", "\n".join([*lines, commands])], env=env,
+               cwd=work).decode()
+    if "weft: 100 round trips" not in said:
+        fail(said)
+    run([SRC / "scripts" / "uninstall", BUILD])
+    left = [path for path in PREFIX.rglob("*") if not is_known(path)]
+    if left:
+        fail(f"left behind by a user: {left}")
+
+
 def check_own_folder():
     """What `make install PREFIX=/usr` makes: the provider where libfabric
     looks by itself. `weft info` says so. The last check: /usr stays."""
@@ -319,20 +391,26 @@ def main():
     options = {one["name"]: one["value"] for one in options}
     if options["prefix"] != str(PREFIX):
         skip(f"the build is for {options['prefix']}")
+    if sys.argv[1:] == ["user"]:
+        as_user()
+        return
     if sys.argv[1:] != ["inside"]:
         enter()
     prepare()
     check_refusal()
     check_sources()
     libdir = PREFIX / options["libdir"]
-    printed = run([SRC / "scripts" / "install", BUILD, PREFIX]).decode()
+    printed = run([SRC / "scripts" / "install", BUILD, PREFIX],
+                  env={"PATH": alias_path()}).decode()
     check_examples(libdir, printed)
+    check_known(printed)
     check_manuals()
     check_completion()
     check_zsh()
     check_other_folder()
     check_removal()
     check_destdir()
+    check_user()
     check_own_folder()
 
 

@@ -54,8 +54,9 @@ def check_manual():
     for words in ("info", "bench", "bench wd", "bench comp", "stat", "devd",
                   "gzip", "gunzip", "efa", "why", "trace"):
         page = MAN / f"weft-{words.replace('gunzip', 'gzip')}.1"
-        text = page.read_text(encoding="utf-8") if page.exists() \
-            else parts[words.upper()]
+        text = page.read_text(encoding="utf-8") if page.exists() else ".so"
+        if text.startswith(".so"):
+            text = parts[words.upper()]
         named = set(re.findall(r"(?<![\w-])--?[a-z0-9][a-z-]*", re.sub(
             r"\\f[A-Z]", "", text).replace("\\-", "-"), re.I))
         said = run(*words.split(), "--help").stdout
@@ -66,6 +67,21 @@ def check_manual():
         missing -= named | {"-h", "--help"}
         if missing:
             fail(f"weft {words}: the manual does not have {missing}")
+
+
+def check_pages():
+    """`man weft-COMMAND` finds a page that describes the command."""
+    commands = re.findall(r"^  ([a-z]+) ", run("--help").stdout, re.M)
+    if len(commands) < 9:
+        fail(f"{commands}")
+    for command in commands:
+        text = (MAN / f"weft-{command}.1").read_text(encoding="utf-8")
+        link = re.fullmatch(r"\.so man1/(\S+)\n", text)
+        if link:
+            text = (MAN / link[1]).read_text(encoding="utf-8")
+        if not re.search(rf"^\.SH {command.upper()}$|^\.SH NAME\n.*"
+                         rf"weft\\?-{command}\b", text, re.M):
+            fail(f"weft-{command}.1 does not describe it")
 
 
 def commands_of(page):
@@ -134,15 +150,63 @@ def check_complaints():
         fail(f"{done}")
 
 
+def check_misspelt():
+    """A word that is nearly right is told from one that is like none."""
+    for words, meant in (
+            (["stta"], "stat"), (["verison"], "version"),
+            (["--hlep"], "--help"), (["stat", "--jsn"], "--json"),
+            (["why", "--logner-than=2s"], "--longer-than"),
+            (["trace", "--outptu", "x"], "--output"),
+            (["info", "--jsno"], "--json"), (["gzip", "--kep"], "--keep"),
+            (["gunzip", "--stdot"], "--stdout"), (["efa", "--intrface"],
+                                                  "--interface"),
+            (["bench", "--shrt"], "--short"), (["bench", "wd", "--rps"],
+                                               "--reps"),
+            (["bench", "comp", "--calsl"], "--calls"),
+            (["devd", "--verbsoe"], "--verbose"),
+            (["bench", "localhost", "bandwith"], "bandwidth"),
+            (["bench", "latncy"], "latency")):
+        done = run(*words)
+        if not done.returncode or f"did you mean {meant}?" not in done.stderr:
+            fail(f"{words}: {done}")
+    for words in (["install"], ["--install"], ["stat", "--frobnicate"]):
+        done = run(*words)
+        if done.returncode != 2 or "did you mean" in done.stderr or \
+                "--help` lists" not in done.stderr:
+            fail(f"{words}: {done}")
+    if run("version").stdout != run("--version").stdout or \
+            not run("version").stdout.startswith("weft "):
+        fail(f"{run('version')}")
+
+
+def check_processes():
+    """Processes are named in the same two ways everywhere. Bug: `weft stat`
+    took only --pid, and `weft why` and `weft trace` only bare numbers."""
+    with subprocess.Popen(["true"]) as child:
+        gone = str(child.pid)
+    for command in ("stat", "why", "trace"):
+        done = [run(command, *words) for words in (
+            [gone], ["-p", gone], [f"--pid={gone}"], ["-p", gone, gone])]
+        if any(one.returncode != 1 or one.stderr != done[0].stderr
+               for one in done) or done[0].stderr.count(gone) != 1:
+            fail(f"weft {command}: {done}")
+        for words in (["x"], ["-p", "1,x"]):
+            if run(command, *words).returncode != 2:
+                fail(f"weft {command} {words}")
+
+
 def main():
     if not WEFT.exists() or "WEFT_BUILD" not in os.environ:
         print("WEFT_BUILD is not set, or there is no weft")
         sys.exit(77)
     check_help()
     check_manual()
+    check_pages()
     check_documents()
     check_full()
     check_complaints()
+    check_misspelt()
+    check_processes()
 
 
 main()

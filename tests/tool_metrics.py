@@ -2,7 +2,7 @@
 """`weft stat --openmetrics`: the text follows the rules of OpenMetrics, has
 every counter of the sources and the numbers of the pages; the server also
 answers while other clients are slow, send nonsense, or are too many; and the
-example dashboard uses only metrics that exist."""
+example dashboard uses only metrics, labels and values of labels that exist."""
 
 import json
 import os
@@ -147,21 +147,51 @@ def check_all_counters():
             value_of(families, "weft_driver_copied_bytes", driver="isal") != \
             pages[4]["copied_bytes"]:
         fail("jobs of the user, copies of the driver")
-    return {name + ("_total" if family["TYPE"] == "counter" else "")
+    return {name + ("_total" if family["TYPE"] == "counter" else ""):
+            {label for _, labels in family["samples"] for label in labels}
             for name, family in families.items()}
+
+
+def wrong_in(query, legend, names):
+    """Metrics, labels and values of labels that `weft stat` never prints."""
+    metrics = re.findall(r"\bweft_\w+", query)
+    used = set(re.findall(r'(\w+)(?:=~|!=|!~|=)"', query)) | \
+        set(re.findall(r"\{\{(\w+)\}\}", legend)) | \
+        {word for group in re.findall(r"\bby \(([^)]*)\)", query)
+         for word in re.split(r", *", group)} | \
+        set(re.findall(r"^label_values\(.*, (\w+)\)$", query))
+    for metric in metrics or ["nothing"]:
+        if metric not in names:
+            yield metric
+            continue
+        # Prometheus adds these two.
+        known = {label for label, _ in names[metric]} | {"instance", "job"}
+        yield from (f"{metric}{{{label}}}" for label in used - known)
+        for label, value in re.findall(r'(\w+)="([^"]+)"', query):
+            if (label, value) not in names[metric]:
+                yield f'{metric}{{{label}="{value}"}}'
 
 
 def check_dashboard(names):
     with open(os.path.join(SRC, DASHBOARD), encoding="utf-8") as file:
         board = json.load(file)
-    asked = [target["expr"] for panel in board["panels"]
+    asked = [(target["expr"], target.get("legendFormat", ""))
+             for panel in board["panels"]
              for target in panel.get("targets", [])]
     if len(asked) < 8:
         fail(f"{asked}")
-    for text in asked + [v["query"] for v in board["templating"]["list"]]:
-        unknown = set(re.findall(r"\bweft_\w+", str(text))) - names
-        if unknown:
-            fail(f"{DASHBOARD} asks for {unknown}")
+    asked += [(v["query"], "") for v in board["templating"]["list"]
+              if v["type"] == "query"]
+    for query, legend in asked:
+        wrong = sorted(set(wrong_in(query, legend, names)))
+        if wrong:
+            fail(f"{DASHBOARD}: {query} asks for {wrong}")
+    for query in ("weft_message_total", 'weft_messages_total{directon="out"}',
+                  'weft_messages_total{direction="up"}',
+                  "sum by (device) (weft_peers)",
+                  "label_values(weft_peers, device)"):
+        if not set(wrong_in(query, "", names)):
+            fail(f"nothing is found to be wrong with {query}")
 
 
 class Server:
@@ -272,6 +302,11 @@ def main():
     if not os.path.exists(WEFT) or not hasattr(os, "memfd_create"):
         print("WEFT_BUILD is not set, or Python has no memfd_create")
         sys.exit(77)
+    # As a process of a job, which has more labels.
+    if "OMPI_COMM_WORLD_RANK" not in os.environ:
+        os.execve(sys.executable, [sys.executable, *sys.argv],
+                  {**os.environ, "OMPI_COMM_WORLD_RANK": "3",
+                   "SLURM_JOB_ID": "77"})
     names = check_all_counters()
     check_dashboard(names)
     check_server()

@@ -25,6 +25,15 @@ int wf_tools_complain(const char *command, const char *format, ...)
 	return -EINVAL;
 }
 
+static bool has(const struct wf_tools_pids *pids, long pid)
+{
+	for (size_t i = 0; i < pids->count; i++) {
+		if (pids->all[i] == (pid_t)pid)
+			return true;
+	}
+	return false;
+}
+
 int wf_tools_pids_read(struct wf_tools_pids *pids, const char *command,
 		       const char *text)
 {
@@ -43,11 +52,13 @@ int wf_tools_pids_read(struct wf_tools_pids *pids, const char *command,
 				"process ids are numbers like 123 or "
 				"123,456, not '%s'",
 				text);
-		if (pids->count == WF_TOOLS_PIDS_MAX)
-			return wf_tools_complain(command,
-						 "at most %d process ids",
-						 WF_TOOLS_PIDS_MAX);
-		pids->all[pids->count++] = (pid_t)pid;
+		if (!has(pids, pid)) {
+			if (pids->count == WF_TOOLS_PIDS_MAX)
+				return wf_tools_complain(
+					command, "at most %d process ids",
+					WF_TOOLS_PIDS_MAX);
+			pids->all[pids->count++] = (pid_t)pid;
+		}
 		if (!*end)
 			return 0;
 		at = end + 1;

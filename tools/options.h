@@ -22,7 +22,8 @@ struct wf_tools_pids {
 int wf_tools_complain(const char *command, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Reads process ids, one or several with commas between them, and adds them.
+/* Reads process ids, one or several with commas between them, and adds those that
+ * are not there yet.
  * 0, or -EINVAL after a complaint. */
 int wf_tools_pids_read(struct wf_tools_pids *pids, const char *command,
 		       const char *text);

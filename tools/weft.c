@@ -5,11 +5,13 @@
  */
 #include "tools/bench/bench.h"
 #include "tools/bench/crowd_member.h"
+#include "tools/bench/names.h"
 #include "tools/bench/proxy.h"
 #include "tools/bench/worker.h"
 #include "tools/efa/efa.h"
 #include "tools/gzip/gzip.h"
 #include "tools/info/info.h"
+#include "tools/near.h"
 #include "tools/stat/stat.h"
 #include "tools/trace/trace.h"
 #include "tools/wd/devd.h"
@@ -56,6 +58,7 @@ static const struct command commands[] = {
 	  wf_tools_efa_main },
 	{ WF_TOOLS_WORKER_COMMAND, NULL, wf_tools_worker_main },
 	{ WF_TOOLS_PROXY_COMMAND, NULL, wf_tools_proxy_main },
+	{ WF_TOOLS_NAMES_COMMAND, NULL, wf_tools_names_main },
 	{ WF_TOOLS_CROWD_COMMAND, NULL, wf_tools_crowd_member_main },
 };
 
@@ -118,17 +121,23 @@ static int finish(int status)
 
 static const struct command *find_command(const char *name)
 {
+	static const char *const more[] = { "help", "version", "--help",
+					    "--version" };
+	struct wf_tools_near near = { .word = name };
 	size_t i;
 
 	for (i = 0; i < N_COMMANDS; i++) {
 		if (!strcmp(name, commands[i].name))
 			return &commands[i];
+		if (commands[i].summary)
+			wf_tools_near_try(&near, commands[i].name);
 	}
-	if (name[0] == '-')
-		fprintf(stderr, "weft: unknown option '%s'", name);
-	else
-		fprintf(stderr, "weft: unknown command '%s'", name);
-	fputs("; `weft --help` lists what there is\n", stderr);
+	for (i = 0; i < sizeof(more) / sizeof(more[0]); i++)
+		wf_tools_near_try(&near, more[i]);
+	fprintf(stderr, "weft: unknown %s '%s'%s%s\n",
+		name[0] == '-' ? "option" : "command", name,
+		wf_tools_near_text(&near),
+		near.best ? "" : "; `weft --help` lists what there is");
 	return NULL;
 }
 
@@ -164,7 +173,8 @@ static int run(int argc, char **argv)
 		print_help(stdout);
 		return 0;
 	}
-	if (is_option(argv[1], "-V", "--version")) {
+	if (is_option(argv[1], "-V", "--version") ||
+	    !strcmp(argv[1], "version")) {
 		puts("weft " WEFT_VERSION);
 		return 0;
 	}

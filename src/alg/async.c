@@ -64,8 +64,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct wf_list ready_list = { &ready_list, &ready_list };
-static bool polling;
-static bool poll_stop;
+static bool polling, poll_stop;
 static pthread_t poll_thread;
 static int event_fd = -1; /* of wd_alg_event_fd() */
 static bool signalled;	  /* it is readable */
@@ -237,19 +236,22 @@ static void is_back(struct wf_alg_owner *owner)
 	struct job *job = wf_container_of(owner, struct job, owner);
 	struct wf_alg_whole *w = &job->whole;
 	int result = w->job.result;
+	bool final = wf_alg_piece_is_final(result);
 
 	wf_alg_lane_left(job->lane);
 	end_cost(job, !result);
-	job->unfinished = wf_alg_piece_is_final(result);
-	if (!job->unfinished) {
+	job->unfinished = final;
+	if (!final) {
 		w->want.except |= job->bit;
 		/* It may be released, and then it is the application's. */
 		w->want.ch = NULL;
 		job->task.run = run_again;
 		result = wf_alg_crew_add(&job->task) ? -ENODEV : 0;
 	}
-	if (job->unfinished || result)
+	if (final || result)
 		finish(job, result);
+	else /* it may be gone, or wait for drain_locked() */
+		tell();
 }
 
 /* To a driver with queues: 0 if that has it now. */
@@ -409,9 +411,8 @@ static int submit(struct wd_comp_ctx *ctx, bool inflate,
 	}
 	ret = wf_alg_crew_add(&job->task);
 	if (!ret) {
-		/* The crew may have been stopped before it got this. */
 		if (atomic_load(&shared.closing))
-			tell();
+			tell(); /* the crew may have been stopped */
 		return 0;
 	}
 	end_cost(job, false);
@@ -655,11 +656,9 @@ int wd_alg_event_fd(void)
 
 	pthread_once(&once, setup);
 	pthread_mutex_lock(&lock);
-	if (event_fd >= 0)
-		ret = event_fd;
-	else
-		ret = atomic_load(&shared.closing) ? -EBUSY :
-						     open_event_locked();
+	ret = event_fd >= 0		   ? event_fd :
+	      atomic_load(&shared.closing) ? -EBUSY :
+					     open_event_locked();
 	pthread_mutex_unlock(&lock);
 	return ret;
 }
@@ -792,6 +791,7 @@ void wd_alg_async_fini(void)
 	pthread_mutex_lock(&lock);
 	drain_locked();
 	close_event_locked();
+	wf_alg_crew_allow();
 	atomic_store(&shared.closing, false);
 	atomic_fetch_sub(&shared.attention, 1);
 	pthread_mutex_unlock(&lock);

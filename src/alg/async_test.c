@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -21,6 +22,8 @@
 #include <unistd.h>
 
 #include <weft/wd_comp_drv.h>
+
+#include "alg/crew.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define TSAN 1
@@ -427,6 +430,90 @@ static void test_fini_while_submitting(void **state)
 		assert_int_equal(atomic_load(&all[i].called), all[i].accepted);
 }
 
+/* One task comes to the crew at the moment when the crew has just been stopped. */
+static struct {
+	atomic_bool on;
+	sem_t arrived, go_on, added;
+} late;
+
+int __real_wf_alg_crew_add(struct wf_crew_task *task);
+int __wrap_wf_alg_crew_add(struct wf_crew_task *task);
+void __real_wf_alg_crew_stop(void);
+void __wrap_wf_alg_crew_stop(void);
+
+int __wrap_wf_alg_crew_add(struct wf_crew_task *task)
+{
+	int ret;
+
+	if (!atomic_load(&late.on))
+		return __real_wf_alg_crew_add(task);
+	sem_post(&late.arrived);
+	sem_wait(&late.go_on);
+	ret = __real_wf_alg_crew_add(task);
+	sem_post(&late.added);
+	return ret;
+}
+
+void __wrap_wf_alg_crew_stop(void)
+{
+	__real_wf_alg_crew_stop();
+	if (!atomic_load(&late.on))
+		return;
+	sem_post(&late.go_on);
+	sem_wait(&late.added);
+}
+
+static unsigned int count_threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	unsigned int count = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+static void *begin_one(void *arg)
+{
+	begin(arg);
+	return NULL;
+}
+
+/* The bug: a job that came to the crew after that had been stopped started a thread,
+ * which was still there when wd_alg_async_fini() returned. */
+static void test_fini_starts_nothing(void **state)
+{
+	pthread_t thread;
+	unsigned int before;
+
+	(void)state;
+	wd_alg_async_fini();
+	before = count_threads();
+	sem_init(&late.arrived, 0, 0);
+	sem_init(&late.go_on, 0, 0);
+	sem_init(&late.added, 0, 0);
+	atomic_store(&late.on, true);
+	assert_int_equal(pthread_create(&thread, NULL, begin_one, &jobs[0]), 0);
+	sem_wait(&late.arrived);
+	wd_alg_async_fini();
+	atomic_store(&late.on, false);
+	pthread_join(thread, NULL);
+	assert_int_equal(atomic_load(&jobs[0].calls), 1);
+	assert_int_equal(jobs[0].result, -ECANCELED);
+	/* One that was joined may be listed for a moment. */
+	for (int i = 0; i < 1000 && count_threads() > before; i++)
+		usleep(10000);
+	assert_true(count_threads() <= before);
+	/* The next job starts anew. */
+	begin(&jobs[0]);
+	assert_int_equal(wd_alg_wait(-1), 0);
+	wd_alg_poll(0);
+	check(&jobs[0]);
+	assert_int_equal(jobs[0].result, 0);
+}
+
 #define MANY 300
 
 struct turn {
@@ -485,6 +572,7 @@ int main(void)
 		cmocka_unit_test(test_fork_inside),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_fini_while_submitting),
+		cmocka_unit_test(test_fini_starts_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

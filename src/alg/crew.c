@@ -444,6 +444,12 @@ void wf_alg_crew_stop(void)
 	atomic_store(&shared.started, 0);
 	needed = 0;
 	set_most_locked();
+	pthread_mutex_unlock(&lock);
+}
+
+void wf_alg_crew_allow(void)
+{
+	pthread_mutex_lock(&lock);
 	stopping = false;
 	pthread_mutex_unlock(&lock);
 }

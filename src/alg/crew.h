@@ -39,7 +39,9 @@ void wf_alg_crew_together(unsigned int threads, void (*func)(void *arg),
 /* At most this many threads; at least @at_least where more are asked for. */
 void wf_alg_crew_limit(unsigned int threads);
 void wf_alg_crew_need(unsigned int at_least);
-/* Waits for work that has begun, and ends all threads. Queued work stays. */
+/* Waits for work that has begun, and ends all threads. Queued work stays, and so
+ * does what is added afterwards: no thread starts before wf_alg_crew_allow(). */
 void wf_alg_crew_stop(void);
+void wf_alg_crew_allow(void);
 
 #endif

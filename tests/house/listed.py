@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Every source and every test stands in a meson.build.
+"""Every source and every test stands in a meson.build, and what the examples'
+Makefile makes in .gitignore.
 
 A file nobody lists is neither built nor run, and nothing else would say so.
 """
 
+import fnmatch
+import re
 import tempfile
 
 import tree
@@ -28,8 +31,21 @@ def listed(top, path):
     return False
 
 
+def untracked(top):
+    """Programs that `make` in examples/ leaves, and that git would show."""
+    makefile, ignore = top / "examples/Makefile", top / ".gitignore"
+    made = re.search(r"^all: (.*)$", makefile.read_text(), re.M)[1].split() \
+        if makefile.is_file() else []
+    lines = ignore.read_text().splitlines() if ignore.is_file() else []
+    for name in made:
+        if f"/examples/{name}" not in lines and \
+                not any(fnmatch.fnmatch(name, line) for line in lines):
+            yield name
+
+
 def check(top):
-    found, checked = [], 0
+    found, checked = [f"examples/{name}:1: is not in .gitignore"
+                      for name in untracked(top)], 0
     for folder, suffixes in WHERE.items():
         for path in tree.files(top, suffixes, (folder,)):
             rel = path.relative_to(top)
@@ -51,9 +67,11 @@ def self_test():
             "tests/x_y.sh": "",
             "tests/x_z.sh": "",
             "tests/sub/z.py": "",
+            "examples/Makefile": "all: a b c.so\n",
+            ".gitignore": "*.so\n/examples/a\n",
         })
         tree.expect("listed", check(tree.pathlib.Path(tmp))[0],
-                    ["src/base/a_test.c", "tests/x_z.sh"])
+                    ["examples/b", "src/base/a_test.c", "tests/x_z.sh"])
 
 
 self_test()

@@ -8,12 +8,14 @@
 #include "tools/bench/bench.h"
 
 #include "base/clock.h"
+#include "tools/bench/names.h"
 #include "tools/bench/options.h"
 #include "tools/bench/process.h"
 #include "tools/bench/report.h"
 #include "tools/bench/server.h"
 #include "tools/bench/size.h"
 #include "tools/comp/bench.h"
+#include "tools/output.h"
 #include "tools/wd/bench.h"
 
 #include <errno.h>
@@ -24,9 +26,9 @@
 
 /* Files are opened before the measurement: a typo must not cost the results. */
 struct files {
-	FILE *json;
-	FILE *csv;
-	FILE *svg;
+	struct wf_tools_output json;
+	struct wf_tools_output csv;
+	struct wf_tools_output svg;
 };
 
 struct progress {
@@ -178,29 +180,24 @@ static int run_all(struct wf_tools_report *r)
 	return ret;
 }
 
-static int open_file(const char *path, FILE **file)
+static int open_file(const char *path, struct wf_tools_output *file)
 {
-	if (!path)
-		return 0;
-	*file = fopen(path, "we");
-	if (*file)
-		return 0;
-	fprintf(stderr, "weft bench: cannot write %s: %m\n", path);
-	return -errno;
+	int ret = path ? wf_tools_output_open(file, path) : 0;
+
+	if (ret)
+		fprintf(stderr, "weft bench: cannot write %s: %s\n", path,
+			strerror(-ret));
+	return ret;
 }
 
-static int close_file(const char *path, FILE *file)
+static int close_file(struct wf_tools_output *file)
 {
-	bool bad;
+	int ret = wf_tools_output_close(file);
 
-	if (!file)
-		return 0;
-	bad = ferror(file);
-	if (fclose(file) || bad) {
-		fprintf(stderr, "weft bench: writing %s failed\n", path);
-		return -EIO;
-	}
-	return 0;
+	if (ret)
+		fprintf(stderr, "weft bench: cannot write %s: %s\n", file->path,
+			strerror(-ret));
+	return ret;
 }
 
 static int open_files(const struct wf_tools_plan *plan, struct files *files)
@@ -215,11 +212,11 @@ static int open_files(const struct wf_tools_plan *plan, struct files *files)
 	return ret;
 }
 
-static int close_files(const struct wf_tools_plan *plan, struct files *files)
+static int close_files(struct files *files)
 {
-	int json = close_file(plan->json, files->json);
-	int csv = close_file(plan->csv, files->csv);
-	int svg = close_file(plan->svg, files->svg);
+	int json = close_file(&files->json);
+	int csv = close_file(&files->csv);
+	int svg = close_file(&files->svg);
 
 	return json ? json : csv ? csv : svg;
 }
@@ -283,12 +280,12 @@ static int measure(struct wf_tools_report *r, struct files *files)
 		return -ENODEV;
 	}
 	wf_tools_table_write(r, stdout);
-	if (files->json)
-		wf_tools_export_json(r, files->json);
-	if (files->csv)
-		wf_tools_export_csv(r, files->csv);
-	if (files->svg)
-		wf_tools_plot_svg(r, files->svg);
+	if (files->json.file)
+		wf_tools_export_json(r, files->json.file);
+	if (files->csv.file)
+		wf_tools_export_csv(r, files->csv.file);
+	if (files->svg.file)
+		wf_tools_plot_svg(r, files->svg.file);
 	return is_complete(r) ? 0 : -EIO;
 }
 
@@ -321,6 +318,8 @@ int wf_tools_bench_main(int argc, char **argv)
 	/* After the deadlines of pair.c. */
 	wf_tools_process_limit(plan.timeout_s + 2 +
 			       (unsigned)(8 * plan.run_ns / WF_NS_PER_S));
+	if (wf_tools_names_check(&plan))
+		return 1;
 	warn(&report);
 	ret = open_link(&plan);
 	if (!ret)
@@ -330,7 +329,7 @@ int wf_tools_bench_main(int argc, char **argv)
 	for (i = 0; i < report.n_series; i++)
 		wf_tools_series_free(report.series[i]);
 	wf_tools_link_close(&plan.link);
-	closed = close_files(&plan, &files);
+	closed = close_files(&files);
 	/* End by the signal, so that a shell or make stops as well. */
 	if (ret == -EINTR)
 		wf_tools_process_die();

@@ -10,6 +10,7 @@
 #include "tools/bench/crowd_defs.h"
 #include "tools/bench/footprint.h"
 #include "tools/bench/message.h"
+#include "tools/bench/process.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -169,6 +170,7 @@ int wf_tools_crowd_member_main(int argc, char **argv)
 	}
 	config.name = argv[1];
 	config.window = m.n;
+	wf_tools_process_follow();
 	m.start = wf_tools_footprint();
 	ret = wf_tools_fabric_open(&config, &m.f, error, sizeof(error));
 	if (ret) {

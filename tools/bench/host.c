@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "tools/bench/process.h"
+#include "tools/bench/test.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
@@ -239,8 +240,8 @@ static int connect_any(const struct wf_tools_host *host, const char *name,
 	ret = getaddrinfo(name, port, &hints, &list);
 	if (ret) {
 		snprintf(error, WF_TOOLS_HOST_ERROR,
-			 "'%s' is no test, and no host either: %s", name,
-			 gai_strerror(ret));
+			 "'%s' is no test, and no host either: %s%s", name,
+			 gai_strerror(ret), wf_tools_test_meant(name));
 		return -EHOSTUNREACH;
 	}
 	ret = -EHOSTUNREACH;

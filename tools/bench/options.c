@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "tools/bench/mpi.h"
 #include "tools/bench/size.h"
+#include "tools/near.h"
 #include "tools/options.h"
 
 #include <errno.h>
@@ -321,7 +322,7 @@ static int read_option(struct wf_tools_plan *plan, struct given *given, int c)
 		plan->svg = optarg;
 		return 0;
 	default: /* getopt has said what is wrong */
-		return complain("`weft bench --help` lists the options");
+		return -EINVAL;
 	}
 }
 
@@ -349,10 +350,14 @@ static int read_tests(struct wf_tools_plan *plan, struct given *given, int n,
 			continue;
 		}
 		/* Whether it is a host is known when it is looked up. */
-		if (given->host || strlen(words[i]) > 253)
-			return complain("'%s' is no test; `weft bench --help` "
-					"lists them",
-					words[i]);
+		if (given->host || strlen(words[i]) > 253) {
+			const char *meant = wf_tools_test_meant(words[i]);
+
+			return complain("'%s' is no test%s", words[i],
+					*meant ? meant :
+						 "; `weft bench --help` lists "
+						 "them");
+		}
 		given->host = words[i];
 	}
 	for (t = 0; !any && t < WF_TOOLS_TESTS; t++)
@@ -511,6 +516,7 @@ static int fill_sizes(struct wf_tools_plan *plan, const struct given *given)
 
 static void fill_names(struct wf_tools_plan *plan, const struct given *given)
 {
+	plan->n_named = plan->n_against;
 	if (!plan->provider)
 		plan->provider = given->mpi ? "mpi:weft" : "weft";
 	if (given->mpi && !plan->n_against) {
@@ -657,6 +663,8 @@ int wf_tools_options_read(struct wf_tools_plan *plan, int argc, char **argv)
 			fputs(help_more, stdout);
 			return 1;
 		}
+		if (c == '?')
+			wf_tools_near_option("weft bench", argv, long_options);
 		ret = read_option(plan, &given, c);
 		if (ret)
 			return ret;

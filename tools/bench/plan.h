@@ -37,6 +37,7 @@ struct wf_tools_plan {
 	const char *provider;
 	const char *against[WF_TOOLS_MAX_AGAINST];
 	unsigned n_against;
+	unsigned n_named; /* of these, by the user: the first ones */
 	bool floor;
 	bool tests[WF_TOOLS_TESTS];
 	struct wf_tools_sizes sizes[WF_TOOLS_TESTS]; /* or peers, processes */

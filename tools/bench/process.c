@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -17,11 +16,22 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* Above every descriptor that a child is given by number. */
 #define FD_ASIDE 32
+
+/*
+ * A child of this program gets it when its parent dies. Not SIGTERM: libraries that
+ * providers load have handlers for that one, and libinfinipath's calls exit(), which
+ * waits for ever if the signal came while a library was being loaded. Without our
+ * handler this one ends the process.
+ */
+#define ORPHANED (SIGRTMIN + 1)
+
+#define SHM_FOLDER "/dev/shm"
 
 static volatile sig_atomic_t caught;
 static sigset_t waiting_mask; /* the mask before wf_tools_process_catch() */
@@ -107,11 +117,9 @@ static void child_run(const struct wf_tools_process *process, pid_t parent)
 {
 	cpu_set_t set;
 
-	/*
-	 * SIGTERM and not SIGKILL, because libfabric's shm removes its files
-	 * then. The parent may have died before this request took effect.
-	 */
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	/* Other programs end what they have started (mpirun) when they are asked
+	 * to. The parent may have died before this request took effect. */
+	prctl(PR_SET_PDEATHSIG, process->path ? SIGTERM : ORPHANED);
 	/* Signals to our process group reach only the parent, which ends us
 	 * properly. */
 	setpgid(0, 0);
@@ -121,6 +129,7 @@ static void child_run(const struct wf_tools_process *process, pid_t parent)
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGHUP, SIG_DFL);
 	signal(SIGPIPE, SIG_DFL);
+	signal(ORPHANED, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &waiting_mask, NULL);
 	if (process->netns && setns(process->netns, CLONE_NEWNET))
 		_exit(127);
@@ -182,29 +191,66 @@ static bool reap(pid_t pid, unsigned wait_ms, int *status)
 	}
 }
 
+/* "PID:" */
+static void put_prefix(char prefix[24], pid_t pid)
+{
+	snprintf(prefix, 24, "%d:", (int)pid);
+}
+
+/* As getdents64() has it. */
+struct entry {
+	uint64_t inode;
+	int64_t offset;
+	uint16_t len;
+	uint8_t type;
+	char name[];
+};
+
 /*
  * libfabric's shm names its regions PID:UID:N. A worker that was killed could
- * not unlink them; the pid was ours, so the files are.
+ * not unlink them; the pid was ours, so the files are. Async-signal-safe, which
+ * readdir() is not.
  */
-static void sweep_shm(pid_t pid)
+static void sweep_shm(const char *prefix)
 {
-	struct dirent *entry;
-	char prefix[24];
-	DIR *dir;
+	_Alignas(struct entry) char buf[4096];
+	int fd = open(SHM_FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	long got;
 
-	dir = opendir("/dev/shm");
-	if (!dir)
+	if (fd < 0)
 		return;
-	snprintf(prefix, sizeof(prefix), "%d:", (int)pid);
-	while ((entry = readdir(dir))) {
-		if (!strncmp(entry->d_name, prefix, strlen(prefix)))
-			unlinkat(dirfd(dir), entry->d_name, 0);
+	while ((got = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
+		for (long at = 0; at < got;) {
+			const struct entry *entry = (void *)(buf + at);
+
+			if (!strncmp(entry->name, prefix, strlen(prefix)))
+				unlinkat(fd, entry->name, 0);
+			at += entry->len;
+		}
 	}
-	closedir(dir);
+	close(fd);
+}
+
+static char own_prefix[24];
+
+static void on_orphaned(int number)
+{
+	(void)number;
+	sweep_shm(own_prefix);
+	kill(getpid(), SIGKILL);
+}
+
+void wf_tools_process_follow(void)
+{
+	struct sigaction action = { .sa_handler = on_orphaned };
+
+	put_prefix(own_prefix, getpid());
+	sigaction(ORPHANED, &action, NULL);
 }
 
 int wf_tools_process_end(pid_t pid, unsigned grace_ms)
 {
+	char prefix[24];
 	int status = 0;
 
 	if (reap(pid, grace_ms, &status))
@@ -215,7 +261,8 @@ int wf_tools_process_end(pid_t pid, unsigned grace_ms)
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
 reaped:
-	sweep_shm(pid);
+	put_prefix(prefix, pid);
+	sweep_shm(prefix);
 	return status;
 }
 

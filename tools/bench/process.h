@@ -38,6 +38,13 @@ void wf_tools_process_die(void);
  */
 void wf_tools_process_limit(unsigned seconds);
 
+/*
+ * In a child of this program, before it loads libraries: when the parent dies,
+ * whatever the way, the child removes what libfabric's shm has made in /dev/shm for it,
+ * and ends.
+ */
+void wf_tools_process_follow(void);
+
 /* Returns the pid or -errno. A failing exec gives exit status 127. */
 pid_t wf_tools_process_spawn(const struct wf_tools_process *process);
 

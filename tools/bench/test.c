@@ -4,7 +4,10 @@
  */
 #include "tools/bench/test.h"
 
+#include <stddef.h>
 #include <string.h>
+
+#include "tools/near.h"
 
 static const struct wf_tools_test_info infos[] = {
 	[WF_TOOLS_LATENCY] = {
@@ -189,6 +192,21 @@ bool wf_tools_test_is(enum wf_tools_test test, const char *word)
 	return !strcmp(info->word, word) ||
 	       (info->group && !strcmp(info->group, word)) ||
 	       (brief[test] && !strcmp(brief[test], word));
+}
+
+const char *wf_tools_test_meant(const char *word)
+{
+	static const char *const more[] = { "mpi", "wd", "comp" };
+	struct wf_tools_near near = { .word = word };
+
+	for (size_t i = 0; i < WF_TOOLS_TESTS; i++) {
+		wf_tools_near_try(&near, infos[i].word);
+		if (infos[i].group)
+			wf_tools_near_try(&near, infos[i].group);
+	}
+	for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++)
+		wf_tools_near_try(&near, more[i]);
+	return wf_tools_near_text(&near);
 }
 
 const char *wf_tools_test_unit(enum wf_tools_test test)

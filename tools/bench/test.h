@@ -77,6 +77,9 @@ const struct wf_tools_test_info *wf_tools_test_get(enum wf_tools_test test);
 /* Whether a word of the command line, possibly abbreviated, means this test. */
 bool wf_tools_test_is(enum wf_tools_test test, const char *word);
 
+/* "; did you mean NAME?", of a test that a word is like, or "". */
+const char *wf_tools_test_meant(const char *word);
+
 /* Larger values are better; otherwise smaller ones. */
 static inline bool wf_tools_test_is_more(enum wf_tools_test test)
 {

@@ -9,6 +9,7 @@
 
 #include "tools/bench/engine.h"
 #include "tools/bench/plan.h"
+#include "tools/bench/process.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -333,6 +334,7 @@ int wf_tools_worker_main(int argc, char **argv)
 		      stderr);
 		return 2;
 	}
+	wf_tools_process_follow();
 	ret = open_engine(&worker, argv[WF_TOOLS_WORKER_ENGINE]);
 	if (ret) {
 		reply(ret, 0, 0, "%s", worker.error);

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/near.h"
+
 #define MIB (1u << 20)
 #define DEFAULT_SIZE (48u * MIB)
 #define ROUNDS_MOST 101
@@ -122,6 +124,7 @@ int wf_tools_bench_comp_main(int argc, char **argv)
 			print_help();
 			return 0;
 		default:
+			wf_tools_near_option("weft bench comp", argv, options);
 			return 2;
 		}
 	}

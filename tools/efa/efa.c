@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "tools/locate.h"
+#include "tools/near.h"
 
 static void print_help(FILE *out)
 {
@@ -76,6 +77,7 @@ int wf_tools_efa_main(int argc, char **argv)
 			setenv("WEFT_EFA_IFACE", optarg, 1);
 			break;
 		default:
+			wf_tools_near_option("weft efa", argv, options);
 			return 2;
 		}
 	}

@@ -50,18 +50,32 @@ const char *wf_tools_gzip_program(void)
 
 void wf_tools_gzip_say(const struct wf_gzip_io *io, const char *text)
 {
-	fprintf(stderr, "%s: %s: %s\n", program, io->name, text);
+	const char *name = io->name;
+
+	if (atomic_load(&io->full))
+		name = io->output ? io->output : "standard output";
+	fprintf(stderr, "%s: %s: %s\n", program, name, text);
 }
 
-int wf_tools_gzip_write_at(int fd, const uint8_t *data, size_t len, off_t at)
+/* -errno; what is wrong is wrong with the output. */
+static int note_full(struct wf_gzip_io *io)
+{
+	int err = errno;
+
+	atomic_store(&io->full, true);
+	return -err;
+}
+
+int wf_tools_gzip_write_at(struct wf_gzip_io *io, const uint8_t *data,
+			   size_t len, off_t at)
 {
 	while (len) {
-		ssize_t n = pwrite(fd, data, len, at);
+		ssize_t n = pwrite(io->out, data, len, at);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return -errno;
+			return note_full(io);
 		data += n;
 		at += n;
 		len -= (size_t)n;
@@ -80,7 +94,7 @@ int wf_tools_gzip_write(struct wf_gzip_io *io, const void *data, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return -errno;
+			return note_full(io);
 		p += n;
 		len -= (size_t)n;
 	}

@@ -5,6 +5,7 @@
 #ifndef WF_TOOLS_GZIP_H
 #define WF_TOOLS_GZIP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -62,7 +63,8 @@ struct wf_gzip_io {
 	unsigned int ahead;  /* pieces unpacked before their turn */
 	uint32_t check;	     /* of the last member */
 	size_t around;	     /* bytes of the first header and of a trailer */
-	const char *output;  /* the name of the output, NULL: none */
+	const char *output;  /* the name of the output, NULL: standard output */
+	atomic_bool full;    /* the output could not be written */
 	bool go_on;	     /* it failed in a way that ends only this file */
 	bool garbage;	     /* something that is no gzip came after */
 	bool as_is;	     /* what is no gzip goes through as it is */
@@ -75,11 +77,16 @@ int wf_tools_gzip_unpack(struct wf_gzip_io *io);
 /* Writes all of it; -errno. */
 int wf_tools_gzip_write(struct wf_gzip_io *io, const void *data, size_t len);
 /* The same at a place of the file; it counts nothing, so any thread may call it. */
-int wf_tools_gzip_write_at(int fd, const uint8_t *data, size_t len, off_t at);
+int wf_tools_gzip_write_at(struct wf_gzip_io *io, const uint8_t *data,
+			   size_t len, off_t at);
 /* How it was called: "weft gzip", or the name of a link to it. */
 const char *wf_tools_gzip_program(void);
-/* One line about this file: "weft gzip: name: text". */
+/* One line about this file, or about its output if that could not be written:
+ * "weft gzip: name: text". */
 void wf_tools_gzip_say(const struct wf_gzip_io *io, const char *text);
+
+/* Why no driver, or not the one that was asked for, does a file. Static. */
+const char *wf_tools_gzip_driver_why(const struct wf_gzip_options *o);
 
 /* Called now and then; draws a bar if standard error is a terminal. */
 void wf_tools_gzip_progress(const struct wf_gzip_io *io, uint64_t done);

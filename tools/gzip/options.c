@@ -11,6 +11,8 @@
 
 #include <weft/wd_comp_drv.h>
 
+#include "tools/near.h"
+
 enum {
 	OPT_DRIVER = 256,
 	OPT_STATS,
@@ -180,11 +182,8 @@ static int one_more(struct wf_gzip_options *o, int opt)
 		o->level = LEVEL_BEST;
 		break;
 	default:
-		if (opt < '0' || opt > '9') {
-			fprintf(stderr, "try `%s --help'\n",
-				wf_tools_gzip_program());
+		if (opt < '0' || opt > '9')
 			return 1;
-		}
 		/* igzip's levels are all about as fast as our first. */
 		o->level = o->igzip ? 1 : opt - '0';
 		break;
@@ -309,6 +308,9 @@ int wf_tools_gzip_options(struct wf_gzip_options *o, int argc, char **argv)
 		mark_eleven(argv[i]);
 	while ((opt = getopt_long(argc, argv, OPTIONS, long_options, NULL)) !=
 	       -1) {
+		if (opt == '?')
+			wf_tools_near_option(wf_tools_gzip_program(), argv,
+					     long_options);
 		ret = one(o, opt);
 		if (ret >= 0)
 			return ret;

@@ -173,7 +173,7 @@ static int finish(struct packer *p)
 	if (!bytes)
 		return 0; /* the file is whole without it */
 	wf_tools_gzip_index_write(&p->index, bytes);
-	ret = wf_tools_gzip_write_at(p->io->out, bytes, len,
+	ret = wf_tools_gzip_write_at(p->io, bytes, len,
 				     p->header_at + (off_t)p->index_at);
 	free(bytes);
 	p->io->points = p->index.count + 1;
@@ -392,7 +392,7 @@ static int write_block(void *arg, unsigned int n)
 		place_block(arg, n);
 		return wf_tools_gzip_write(p->io, data, len);
 	}
-	return wf_tools_gzip_write_at(p->io->out, data, len,
+	return wf_tools_gzip_write_at(p->io, data, len,
 				      p->data_at + (off_t)slot->at);
 }
 
@@ -499,10 +499,9 @@ int wf_tools_gzip_pack(struct wf_gzip_io *io)
 	free(p->slots);
 	free(p);
 	if (ret)
-		wf_tools_gzip_say(io,
-				  ret == -ENOTSUP ?
-					  "no driver can do this level; see "
-					  "--driver" :
-					  strerror(-ret));
+		wf_tools_gzip_say(
+			io, ret == -ENOTSUP ?
+				    wf_tools_gzip_driver_why(io->options) :
+				    strerror(-ret));
 	return ret;
 }

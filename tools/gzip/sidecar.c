@@ -187,7 +187,7 @@ int wf_tools_gzip_sidecar_write(const struct wf_gzip_sidecar *b,
 		ret = -errno;
 	if (file && (fwrite(head, 1, HEAD, file) != HEAD ||
 		     fwrite(body, 1, len, file) != len))
-		ret = -EIO;
+		ret = -errno;
 	if (file && fclose(file))
 		ret = -errno;
 	if (file && ret)

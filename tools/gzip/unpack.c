@@ -40,6 +40,7 @@ struct unpacker {
 	struct wf_unpack_point *points;
 	struct wf_gzip_sidecar *sidecar;
 	const char *why; /* the engine's */
+	char index_name[4096 + 8];
 };
 
 static ssize_t read_input(void *arg, uint8_t *buf, size_t len)
@@ -100,8 +101,7 @@ static int put_at(void *arg, uint64_t at, const uint8_t *data, size_t len)
 	if (at + len > u->most)
 		u->most = at + len;
 	pthread_mutex_unlock(&u->lock);
-	return wf_tools_gzip_write_at(u->io->out, data, len,
-				      u->base + (off_t)at);
+	return wf_tools_gzip_write_at(u->io, data, len, u->base + (off_t)at);
 }
 
 /* Whether pieces can be written to their places. */
@@ -377,10 +377,17 @@ static int with_index(struct unpacker *u)
 	if (!ret && io->options->range && io->options->range_from &&
 	    u->at <= io->options->range_from)
 		ret = -ERANGE;
-	if (!ret && io->options->make_index)
+	if (!ret && io->options->make_index) {
 		ret = wf_tools_gzip_sidecar_write(u->sidecar, io->name, io->map,
 						  (size_t)io->size,
 						  &io->points);
+		if (ret) {
+			snprintf(u->index_name, sizeof(u->index_name),
+				 "%s" WF_GZIP_SIDECAR_SUFFIX, io->name);
+			io->output = u->index_name;
+			atomic_store(&io->full, true);
+		}
+	}
 	wf_tools_gzip_sidecar_free(u->sidecar);
 	return ret;
 }
@@ -427,7 +434,7 @@ static void say_why(struct unpacker *u, int ret)
 		text = "unexpected end of file";
 		break;
 	case -ENOTSUP:
-		text = "no such driver here";
+		text = wf_tools_gzip_driver_why(io->options);
 		break;
 	case -ERANGE:
 		snprintf(line, sizeof(line),

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tools/info/report.h"
+#include "tools/near.h"
 
 enum { OPT_JSON = 256 };
 
@@ -57,9 +58,7 @@ static int read_options(int argc, char **argv, bool *json)
 			fputs(help, stdout);
 			return 1;
 		default: /* getopt has said what is wrong */
-			fputs("weft info: `weft info --help` lists the "
-			      "options\n",
-			      stderr);
+			wf_tools_near_option("weft info", argv, long_options);
 			return -1;
 		}
 	}

@@ -4,10 +4,13 @@
  */
 #include "tools/stat/options.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tools/near.h"
 
 #define LONGEST_S 86400
 
@@ -26,16 +29,18 @@ static const struct option long_options[] = {
 };
 
 static const char help[] =
-	"usage: weft stat [OPTIONS]\n"
+	"usage: weft stat [OPTIONS] [PID ...]\n"
 	"\n"
 	"Shows what the weft endpoints of this machine do: a live view on a "
 	"terminal,\n"
 	"where ? lists the keys and q quits; one table elsewhere. weft reads the\n"
-	"counters from memory of the processes and does not disturb them.\n"
+	"counters from memory of the processes and does not disturb them. With "
+	"PID, only\n"
+	"the endpoints of these processes.\n"
 	"\n"
 	"  -n, --count N       print N tables, one below the other, and exit\n"
 	"  -i, --interval S    measure over S seconds (1), 0.1 or more\n"
-	"  -p, --pid PID,...   show only the endpoints of these processes\n"
+	"  -p, --pid PID,...   the same as PID behind the options\n"
 	"  -s, --sort KEY      bytes (the default), messages, unexpected, "
 	"sleeps,\n"
 	"                      peers, rank or pid\n"
@@ -150,14 +155,11 @@ int wf_tools_stat_options_read(struct wf_tools_stat_options *s, int argc,
 			fputs(help, stdout);
 			return 1;
 		default: /* getopt has said what is wrong */
-			return wf_tools_stat_complain(
-				"`weft stat --help` lists the options");
+			wf_tools_near_option("weft stat", argv, long_options);
+			return -EINVAL;
 		}
 	}
-	if (!ret && optind < argc)
-		ret = wf_tools_stat_complain(
-			"'%s' is no option; processes are named with "
-			"--pid",
-			argv[optind]);
+	for (; !ret && optind < argc; optind++)
+		ret = wf_tools_pids_read(&s->pids, "stat", argv[optind]);
 	return ret;
 }

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "tools/near.h"
 #include "tools/options.h"
+#include "tools/output.h"
 #include "tools/trace/chrome.h"
 
 #define MOST 200000
@@ -19,6 +21,7 @@ static const struct option long_options[] = {
 	{ "output", required_argument, NULL, 'o' },
 	{ "time", required_argument, NULL, 't' },
 	{ "most", required_argument, NULL, 'm' },
+	{ "pid", required_argument, NULL, 'p' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -45,6 +48,7 @@ static const char help[] =
 	"Ctrl-C\n"
 	"  -m, --most N       as many events of an endpoint, then no more "
 	"(200000)\n"
+	"  -p, --pid PID,...  the same as PID behind the options\n"
 	"  -h, --help         print this and exit\n"
 	"\n"
 	"Exit status: 0 if the file was written, 1 if there is no endpoint or "
@@ -82,7 +86,7 @@ static int read_options(struct settings *s, int argc, char **argv, bool *helped)
 {
 	int c;
 
-	while ((c = getopt_long(argc, argv, "o:t:m:h", long_options, NULL)) !=
+	while ((c = getopt_long(argc, argv, "o:t:m:p:h", long_options, NULL)) !=
 	       -1) {
 		int err = 0;
 
@@ -96,12 +100,16 @@ static int read_options(struct settings *s, int argc, char **argv, bool *helped)
 		case 'm':
 			err = read_most(s, optarg);
 			break;
+		case 'p':
+			err = wf_tools_pids_read(&s->pids, "trace", optarg);
+			break;
 		case 'h':
 			fputs(help, stdout);
 			*helped = true;
 			return 0;
 		default:
-			err = complain("`weft trace --help` lists the options");
+			wf_tools_near_option("weft trace", argv, long_options);
+			err = -EINVAL;
 			break;
 		}
 		if (err)
@@ -188,18 +196,21 @@ static int write_file(const struct settings *s,
 		      struct wf_tools_capture *capture)
 {
 	struct wf_tools_arrows arrows;
+	struct wf_tools_output out = { 0 };
 	size_t events = 0, lost = 0;
-	FILE *out;
+	int ret;
 
 	if (wf_tools_arrows_find(&arrows, capture))
 		return complain("not enough memory");
-	out = fopen(s->output, "we");
-	if (out)
-		wf_tools_chrome_write(capture, &arrows, out);
-	if (!out || ferror(out) || fclose(out)) {
+	ret = wf_tools_output_open(&out, s->output);
+	if (!ret) {
+		wf_tools_chrome_write(capture, &arrows, out.file);
+		ret = wf_tools_output_close(&out);
+	}
+	if (ret) {
 		wf_tools_arrows_free(&arrows);
 		return complain("cannot write %s: %s", s->output,
-				strerror(errno));
+				strerror(-ret));
 	}
 	for (size_t i = 0; i < capture->count; i++) {
 		events += capture->all[i].count;

@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "tools/near.h"
+#include "tools/output.h"
 #include "tools/wd/measure.h"
 
 #define REPS_MAX 1000
@@ -153,6 +155,7 @@ static int read_options(struct options *options, int argc, char **argv)
 			fputs(help, stdout);
 			return 1;
 		default:
+			wf_tools_near_option("weft bench wd", argv, names);
 			err = -EINVAL;
 		}
 	}
@@ -417,16 +420,17 @@ int wf_tools_bench_wd_main(int argc, char **argv)
 	struct options options = { .rounds = 2000 };
 	static struct wf_tools_wd_rig rig;
 	static struct outcome outcome;
-	FILE *json = NULL;
-	int err;
+	struct wf_tools_output json = { 0 };
+	int err, written;
 
 	err = read_options(&options, argc, argv);
 	if (err)
 		return err < 0 ? 2 : 0;
 	/* Before the work: a typo must not cost the results. */
-	if (options.json && !(json = fopen(options.json, "we"))) {
-		fprintf(stderr, "weft bench wd: cannot write %s: %m\n",
-			options.json);
+	written = options.json ? wf_tools_output_open(&json, options.json) : 0;
+	if (written) {
+		fprintf(stderr, "weft bench wd: cannot write %s: %s\n",
+			options.json, strerror(-written));
 		return 1;
 	}
 	if (options.cpus[0] == options.cpus[1])
@@ -445,12 +449,12 @@ int wf_tools_bench_wd_main(int argc, char **argv)
 				      "");
 	else
 		print_table(&outcome, &options);
-	if (json && !err)
-		write_json(&outcome, json);
-	if (json && fclose(json) && !err) {
-		fprintf(stderr, "weft bench wd: writing %s failed\n",
-			options.json);
-		err = -EIO;
-	}
+	if (json.file && !err)
+		write_json(&outcome, json.file);
+	written = wf_tools_output_close(&json);
+	if (written)
+		fprintf(stderr, "weft bench wd: cannot write %s: %s\n",
+			options.json, strerror(-written));
+	err = err ? err : written;
 	return err ? 1 : 0;
 }

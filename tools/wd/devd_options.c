@@ -15,6 +15,7 @@
 
 #include "base/amount.h"
 #include "devd/alg.h"
+#include "tools/near.h"
 #include "tools/wd/passed.h"
 
 enum {
@@ -375,8 +376,6 @@ static int read_option(struct wf_tools_devd_options *options, int option)
 		options->file = optarg;
 		return 0;
 	default:
-		fputs("weft devd: `weft devd --help` lists what there is\n",
-		      stderr);
 		return -EINVAL;
 	}
 }
@@ -424,6 +423,8 @@ static int read_args(struct wf_tools_devd_options *options, int argc,
 					argv[optind - 1] + 2);
 		if (option == 'h')
 			return 1;
+		if (option == '?')
+			wf_tools_near_option("weft devd", argv, long_options);
 		err = read_option(options, option);
 	}
 	if (!err && optind < argc)

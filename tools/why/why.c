@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "tools/near.h"
 #include "tools/options.h"
 #include "tools/why/report.h"
 #include "tools/wrap.h"
@@ -22,6 +23,7 @@ enum { OPT_JSON = 256 };
 static const struct option long_options[] = {
 	{ "longer-than", required_argument, NULL, 't' },
 	{ "all", no_argument, NULL, 'a' },
+	{ "pid", required_argument, NULL, 'p' },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -47,6 +49,7 @@ static const char help[] =
 	"  -t, --longer-than TIME  only waits that last longer, as 500ms or 2s "
 	"(1s)\n"
 	"  -a, --all               also shorter waits, and endpoints without any\n"
+	"  -p, --pid PID,...       the same as PID behind the options\n"
 	"      --json              as JSON, every wait\n"
 	"  -h, --help              print this and exit\n"
 	"\n"
@@ -78,7 +81,7 @@ static int read_options(struct settings *s, int argc, char **argv, bool *helped)
 {
 	int c;
 
-	while ((c = getopt_long(argc, argv, "t:ah", long_options, NULL)) !=
+	while ((c = getopt_long(argc, argv, "t:ap:h", long_options, NULL)) !=
 	       -1) {
 		switch (c) {
 		case 't':
@@ -88,6 +91,10 @@ static int read_options(struct settings *s, int argc, char **argv, bool *helped)
 		case 'a':
 			s->all = true;
 			break;
+		case 'p':
+			if (wf_tools_pids_read(&s->pids, "why", optarg))
+				return -EINVAL;
+			break;
 		case OPT_JSON:
 			s->json = true;
 			break;
@@ -96,7 +103,8 @@ static int read_options(struct settings *s, int argc, char **argv, bool *helped)
 			*helped = true;
 			return 0;
 		default:
-			return complain("`weft why --help` lists the options");
+			wf_tools_near_option("weft why", argv, long_options);
+			return -EINVAL;
 		}
 	}
 	for (; optind < argc; optind++) {
