@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """The driver cuda in the command: other programs understand its gzip files, and
-it understands theirs, with the libcuda of the tests; damaged files are refused;
-without a GPU the driver is not used, and only `weft info` says so."""
+it understands theirs, with the libcuda of the tests; behind weft devd it serves
+programs that have no CUDA; damaged files are refused; without a GPU the driver
+is not used, and only `weft info` says so."""
 
 import gzip
+import json
 import os
 import struct
 import subprocess
@@ -128,6 +130,53 @@ def check_zlib():
             fail(f"python's zlib with {driver}: {done}")
 
 
+def counters_of(pid):
+    """{driver: counters} of a process, as `weft stat` has them."""
+    done = subprocess.run([WEFT, "stat", "--json", "--pid", str(pid)],
+                          capture_output=True, text=True, timeout=120)
+    return {row["address"]: row["counters"]
+            for row in json.loads(done.stdout)["devices"]
+            if row["kind"] == "driver" and row["pid"] == pid}
+
+
+def check_devd(folder):
+    """`weft devd` owns the GPU: a program of zlib's, unchanged, that has neither the
+    plug-in nor CUDA is served by it. The data are one piece: those behind the first
+    have a dictionary, which the GPU's deflate does not know."""
+    data = DATA[:900000]
+    name = os.path.join(folder, "devd")
+    gpu = {"WD_DRIVER_PATH": DRIVER, "WD_CUDA_LIBRARY": FAKE,
+           "WD_CUDA_NVRTC": FAKE, "WD_COMP_DRIVER": "cuda",
+           "XDG_CACHE_HOME": "/dev/null/none"}
+    devd = subprocess.Popen([WEFT, "devd", "-s", name], text=True,
+                            stdout=subprocess.PIPE, env={**os.environ, **gpu})
+    try:
+        if not devd.stdout.readline().startswith("serving "):
+            fail("weft devd does not start")
+        if counters_of(devd.pid):
+            fail(f"before any job: {counters_of(devd.pid)}")
+        env = {**os.environ, "WEFT_DEVD": name, "WEFT_SYSFS": "/nonexistent",
+               "WD_COMP_DRIVER": "device",
+               "LD_PRELOAD": os.path.join(BUILD, "src", "libweft-z.so.1")}
+        for variable in gpu:
+            if variable != "WD_COMP_DRIVER":
+                env.pop(variable, None)
+        done = subprocess.run([sys.executable, "-c", ZLIB], input=data,
+                              capture_output=True, timeout=120, env=env)
+        if done.returncode or done.stdout != b"False" or done.stderr:
+            fail(f"python's zlib by weft devd: {done}")
+        served = counters_of(devd.pid)
+    finally:
+        devd.terminate()
+        devd.wait(60)
+    packed = served.get("cuda", {}).get("bytes_in", 0) - len(data)
+    if list(served) != ["cuda"] or not 0 < packed < len(data) or \
+            served["cuda"]["jobs"] != 2 or served["cuda"]["failed"] or \
+            served["cuda"]["handed_on"] or \
+            served["cuda"]["bytes_out"] != len(data) + packed:
+        fail(f"both jobs were the GPU's: {served}")
+
+
 def check_absence():
     done = run("info", gpu=False, ok=None)
     text = done.stdout.decode()
@@ -183,6 +232,7 @@ with tempfile.TemporaryDirectory() as tmp:
     check_gunzip(tmp)
     check_gzip(tmp)
     check_zlib()
+    check_devd(tmp)
     check_absence()
     check_node(tmp)
     check_cache(tmp)

@@ -22,6 +22,9 @@ FAKE = os.path.join(CUDA, "libcuda-test.fake")
 
 DATA = b"".join(b"line %d of the input of a program\n" % (i * i % 65537)
                 for i in range(20000))
+# To pinned memory and back; to reserved memory, from there to memory that no client
+# can change meanwhile, and back both ways.
+CUDA_COPIES, DEVICE_COPIES = 1, 2
 PLAIN = 3 << 20  # decompressed, more than a page of counters is made for
 
 # Each word on stdin is done, then answered.
@@ -111,10 +114,19 @@ class Program:
             fail(f"it ended with {self.child.returncode}")
 
 
-def check_driver(path, name, level, env):
+def copies(counters, times):
+    """Of a program that compressed once and decompressed that. Python gives room
+    for 16 KiB at first, so the library keeps the packed bytes, and copies the plain
+    ones to python later: what the driver was given in both jobs, together. The
+    driver itself copies @times what goes in and out, and with the packed bytes the
+    checksum behind them, which it is given, too."""
+    kept = counters["bytes_in"]
+    return kept + times * (counters["bytes_in"] + counters["bytes_out"] + 4)
+
+
+def check_driver(path, name, level, env, times=0):
     """@name of None: whichever library is best here, which compresses; a driver
-    that is named does both directions. Python gives room for 16 KiB at first, so
-    that the rest of what it decompresses is copied."""
+    that is named does both directions."""
     program = Program(path, level, env)
     pid = program.child.pid
     if shown(pid):
@@ -126,10 +138,12 @@ def check_driver(path, name, level, env):
         fail(f"{name} is to do it, and {before} did")
     counters = before[found]
     packed = counters["bytes_in"] - len(DATA)
-    if not counters["jobs"] or counters["failed"] or counters["handed_on"] or \
-            (0 < packed < len(DATA)) != bool(name) or \
-            bool(counters["copied_bytes"]) != bool(name):
+    if counters["jobs"] != (2 if name else 1) or counters["failed"] or \
+            counters["handed_on"] or counters["passed_over"] or \
+            (0 < packed < len(DATA)) != bool(name):
         fail(f"{found}: {counters}")
+    if counters["copied_bytes"] != (copies(counters, times) if name else 0):
+        fail(f"{found} copies {copies(counters, times)}: {counters}")
     if not name and (packed or not 0 < counters["bytes_out"] < len(DATA)):
         fail(f"{found} compresses: {counters}")
     if name and not len(DATA) < counters["bytes_out"] <= len(DATA) + packed:
@@ -189,7 +203,7 @@ def check_device(path, top):
             fail("weft devd does not start")
         check_driver(path, "device", 6, {
             "WD_COMP_DRIVER": "device", "WEFT_DEVD": name,
-            "WEFT_SYSFS": "/nonexistent"})
+            "WEFT_SYSFS": "/nonexistent"}, DEVICE_COPIES)
     finally:
         devd.terminate()
         devd.wait(60)
@@ -218,7 +232,7 @@ def main():
             check_driver(path, "cuda", 1, {
                 "WD_DRIVER_PATH": CUDA, "WD_CUDA_LIBRARY": FAKE,
                 "WD_CUDA_NVRTC": FAKE, "WD_COMP_DRIVER": "cuda",
-                "XDG_CACHE_HOME": "/dev/null/none"})
+                "XDG_CACHE_HOME": "/dev/null/none"}, CUDA_COPIES)
         check_life(path)
 
 

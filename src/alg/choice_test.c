@@ -222,6 +222,21 @@ static void batch(int level, unsigned int n)
 	}
 }
 
+/* Jobs that did not go to this driver though it comes first, as `weft stat` has
+ * them. */
+static uint64_t passed_over(const char *name)
+{
+	struct wf_alg_want want = { .can = WD_COMP_CAN_DEFLATE,
+				    .level = 5,
+				    .name = name };
+	struct wf_alg_slot *slot = wf_alg_registry_get(&want);
+	const struct wf_stats_page *page =
+		wf_alg_stats_page(wf_alg_registry_stats(slot));
+
+	wf_alg_registry_put(slot);
+	return page->items[WF_ALG_STAT_passed_over].value;
+}
+
 static void forget(void)
 {
 	for (unsigned int i = 0; i < n_models; i++)
@@ -242,7 +257,7 @@ static void drop(const struct wd_alg_comp *driver)
  */
 static void test_depth(void **state)
 {
-	uint64_t began;
+	uint64_t began, serial_passed, wide_passed;
 
 	(void)state;
 	add_model(&serial, 2 * WF_NS_PER_MS, 1);
@@ -260,9 +275,15 @@ static void test_depth(void **state)
 		batch(1, 100);
 	forget();
 	began = now;
+	serial_passed = passed_over("serial");
+	wide_passed = passed_over("wide");
 	batch(1, 100);
 	assert_true(models[1].got > 70);
 	assert_true(models[0].got > 5);
+	/* Each job that went to one behind it, and no others. */
+	assert_int_equal(passed_over("serial") - serial_passed,
+			 100 - models[0].got);
+	assert_int_equal(passed_over("wide") - wide_passed, models[2].got);
 	/* The serial one alone needs 200 ms, the library 800. */
 	assert_true(now - began < 50 * WF_NS_PER_MS);
 	/* Single jobs go to the serial one as before. */
@@ -281,12 +302,15 @@ static void test_depth(void **state)
  * without it. When it has become fast, it gets them. */
 static void test_kept_out(void **state)
 {
+	uint64_t passed;
+
 	(void)state;
 	add_model(&narrow, 20 * WF_NS_PER_MS, 1);
 	add_model(&library, WF_NS_PER_MS / 5, 2);
 	for (int i = 0; i < 16; i++)
 		batch(2, 1);
 	forget();
+	passed = passed_over("narrow");
 	for (int i = 0; i < 128; i++)
 		batch(2, 1);
 	assert_int_equal(models[0].got, 0);
@@ -296,13 +320,18 @@ static void test_kept_out(void **state)
 	for (int i = 0; i < 8000; i++)
 		batch(2, 1);
 	assert_int_equal(models[0].got, 1);
+	/* Compared or not. */
+	assert_int_equal(passed_over("narrow") - passed,
+			 128 + 32 * 16 + 8000 - 1);
 	models[0].ns = WF_NS_PER_MS / 100;
 	for (int i = 0; i < 8000 * 3; i++)
 		batch(2, 1);
 	forget();
+	passed = passed_over("narrow");
 	for (int i = 0; i < 64; i++)
 		batch(2, 1);
 	assert_true(models[0].got >= 60);
+	assert_int_equal(passed_over("narrow") - passed, 64 - models[0].got);
 	drop(&narrow);
 	drop(&library);
 }
@@ -571,12 +600,14 @@ static void test_small_now(void **state)
 				    .name = "library" };
 	unsigned int by_device = 0, measured = 0;
 	struct wf_alg_slot *slot;
+	uint64_t passed;
 
 	(void)state;
 	slow.submit = submit_slow;
 	assert_int_equal(wd_alg_comp_register(&slow), 0);
 	assert_int_equal(wd_alg_comp_register(&library), 0);
 	slot = wf_alg_registry_get(&want);
+	passed = passed_over("serial");
 	for (int i = 0; i < 1000; i++) {
 		struct wd_comp_ctx ctx = { .comp_level = 9 };
 		size_t in = SIZE, out = sizeof(outs[0]);
@@ -589,6 +620,7 @@ static void test_small_now(void **state)
 		measured += wf_alg_registry_cost(slot)->of[0][9][size].jobs;
 	/* Eight to know it; a slow machine may give it a few more. */
 	assert_in_range(by_device, 8, 40);
+	assert_int_equal(passed_over("serial") - passed, 1000 - by_device);
 	assert_in_range(measured, 8, 300);
 	wf_alg_registry_put(slot);
 	assert_int_equal(wd_alg_comp_unregister(&slow), 0);

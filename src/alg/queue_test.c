@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Drivers that submit and poll, as applications meet them: jobs that overlap,
- * limits, tables of an older interface, and drivers that fail in every way that
- * one can: each job is then done by the next driver, exactly once.
+ * limits, and tables of an older interface. fault_test.c has drivers that fail.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,27 +33,16 @@
 
 enum fault {
 	NONE,
-	AT_ONCE,     /* no fault: done by submit() */
-	SUBMIT_DIES, /* it never takes a job */
-	POLL_DIES,   /* with the job */
-	NEVER,	     /* does not give it back */
-	TWICE,	     /* gives it back again, later */
-	STRANGER,    /* gives back what is no job of its */
-	TOO_LONG,    /* more produced than there is room */
-	TOO_SHORT,   /* success, and not all consumed */
-	TOO_MANY,    /* more than it was given */
-	REFUSES,     /* -ENOTSUP for the job: no fault of the driver */
-	BREAKS,	     /* -EIO for the job */
-	UNREACHED,   /* -EFAULT, though the program reaches its memory */
-	FULL,	     /* takes none, and has none */
-	ONE_BY_ONE,  /* no fault: each takes PACE after the one before it */
+	AT_ONCE,    /* no fault: done by submit() */
+	POLL_DIES,  /* with the job */
+	ONE_BY_ONE, /* no fault: each takes PACE after the one before it */
 };
 
 #define PACE (20 * WF_NS_PER_MS)
 
 /* What the driver of these tests is to do, and what it saw. */
 static enum fault fault;
-static struct wd_comp_job *queue[DEPTH], *before;
+static struct wd_comp_job *queue[DEPTH];
 static unsigned int queued, most, submits, opened, closed, last_chan;
 static atomic_bool hold; /* poll() finds nothing */
 static useconds_t delay_us;
@@ -96,12 +84,6 @@ static int t_submit(void *chan, struct wd_comp_job *const *jobs, unsigned int n)
 	(void)chan;
 	submits++;
 	submitter = pthread_self();
-	if (fault == SUBMIT_DIES)
-		return -EIO;
-	if (fault == FULL)
-		return 0;
-	if (fault == TOO_MANY)
-		return (int)n + 1;
 	if (fault == ONE_BY_ONE && !queued)
 		last_done = wf_base_clock_ns();
 	for (unsigned int i = 0; i < n; i++) {
@@ -120,13 +102,10 @@ static int t_submit(void *chan, struct wd_comp_job *const *jobs, unsigned int n)
 
 static int t_poll(void *chan, struct wd_comp_job **done, unsigned int n)
 {
-	static struct wd_comp_job stranger;
 	unsigned int i;
 
 	(void)chan;
-	if (!queued && fault != TWICE)
-		return 0;
-	if (hold || fault == NEVER)
+	if (!queued || hold)
 		return 0;
 	if (fault == POLL_DIES)
 		return -EIO;
@@ -138,24 +117,9 @@ static int t_poll(void *chan, struct wd_comp_job **done, unsigned int n)
 		last_done = wf_base_clock_ns();
 		n = 1;
 	}
-	if (fault == STRANGER) {
-		done[0] = &stranger;
-		return 1;
-	}
-	if (fault == TWICE && before) {
-		done[0] = before;
-		before = NULL;
-		return 1;
-	}
 	for (i = 0; i < n && i < queued; i++) {
-		done[i] = before = queue[i];
+		done[i] = queue[i];
 		work(done[i]);
-		done[i]->produced += fault == TOO_LONG ? done[i]->dst_len : 0;
-		done[i]->consumed -= fault == TOO_SHORT;
-		if (fault >= REFUSES && fault <= UNREACHED)
-			done[i]->result = fault == REFUSES ? -ENOTSUP :
-					  fault == BREAKS  ? -EIO :
-							     -EFAULT;
 	}
 	queued -= i;
 	memmove(queue, queue + i, queued * sizeof(queue[0]));
@@ -188,7 +152,6 @@ static void begin(const struct wd_alg_comp *driver, enum fault what)
 	fault = what;
 	queued = most = submits = opened = closed = 0;
 	hold = false;
-	before = NULL;
 	assert_int_equal(wd_alg_comp_register(driver), 0);
 }
 
@@ -577,53 +540,6 @@ static void test_calls_back(void **state)
 	end(&driver);
 }
 
-/* Failures of a device: it may come back. */
-static void test_dies(void **state)
-{
-	static const enum fault faults[] = { SUBMIT_DIES, POLL_DIES, REFUSES,
-					     BREAKS, UNREACHED };
-	static struct wd_alg_comp driver;
-
-	(void)state;
-	driver = driver_of("dies");
-	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
-		begin(&driver, faults[i]);
-		assert_string_not_equal(pack(data), "dies");
-		assert_int_equal(submits, 1);
-		fault = NONE;
-		assert_string_equal(pack(data), "dies");
-		end(&driver);
-	}
-}
-
-/* Faults of a driver: it is not asked again. */
-static void test_faults(void **state)
-{
-	static const enum fault faults[] = { NEVER,	STRANGER, TOO_LONG,
-					     TOO_SHORT, TOO_MANY, TWICE,
-					     FULL };
-	static const char *const names[] = { "never",	 "stranger",
-					     "too long", "too short",
-					     "too many", "twice",
-					     "full" };
-	static struct wd_alg_comp drivers[7];
-
-	(void)state;
-	for (size_t i = 0; i < 7; i++) {
-		drivers[i] = driver_of(names[i]);
-		begin(&drivers[i], faults[i]);
-		/* The second completion is found by the second job. */
-		if (faults[i] == TWICE)
-			assert_string_equal(pack(data), names[i]);
-		assert_string_not_equal(pack(data), names[i]);
-		fault = NONE;
-		submits = 0;
-		assert_string_not_equal(pack(data), names[i]);
-		assert_int_equal(submits, 0);
-		end(&drivers[i]);
-	}
-}
-
 static void test_limits(void **state)
 {
 	static struct wd_alg_comp driver;
@@ -650,6 +566,61 @@ static void test_limits(void **state)
 	assert_string_not_equal(pack(moved + 1), "limits");
 	assert_int_equal(submits, 0);
 	end(&driver);
+}
+
+/* One job with a dictionary, or without; by whom. */
+static const char *pack_with(size_t dict_len, bool async)
+{
+	static struct wd_comp_ctx ctx;
+	size_t in = SIZE, len = sizeof(out), room = SIZE;
+
+	ctx = (struct wd_comp_ctx){ .comp_level = 6,
+				    .dict = dict_len ? data : NULL,
+				    .dict_len = dict_len };
+	calls[0] = 0;
+	if (!async) {
+		assert_int_equal(wd_alg_deflate(&ctx, data, &in, out, &len), 0);
+	} else {
+		assert_int_equal(wd_alg_async_deflate(&ctx, count, &calls[0],
+						      data, SIZE, out, len),
+				 0);
+		for (; !calls[0]; wd_alg_poll(0))
+			wd_alg_wait(-1);
+		len = ctx.out_len;
+	}
+	if (dict_len) {
+		struct wd_comp_ctx back = { .dict = data,
+					    .dict_len = dict_len };
+
+		assert_int_equal(wd_alg_inflate(&back, out, &len, plain, &room),
+				 0);
+		assert_int_equal(room, SIZE);
+		assert_memory_equal(plain, data, SIZE);
+	}
+	return ctx.used;
+}
+
+/* The first driver has no dictionaries: it is not even asked about a job with one,
+ * in either direction, and gets the others. */
+static void test_dictionary(void **state)
+{
+	static struct wd_alg_comp driver;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		bool can = i & 1, async = i & 2;
+
+		driver = driver_of("dictionary");
+		driver.can |= WD_COMP_CAN_INFLATE |
+			      (can ? WD_COMP_CAN_DEFLATE_DICT : 0);
+		begin(&driver, NONE);
+		assert_int_equal(!strcmp(pack_with(1000, async), "dictionary"),
+				 can);
+		assert_int_equal(submits, can);
+		assert_string_equal(pack_with(0, async), "dictionary");
+		wd_alg_async_fini();
+		end(&driver);
+	}
 }
 
 /* A device that is asked first and is slow gets jobs only so that it is known; it
@@ -743,9 +714,8 @@ int main(void)
 		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_directions),
 		cmocka_unit_test(test_calls_back),
-		cmocka_unit_test(test_dies),
-		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_dictionary),
 		cmocka_unit_test(test_cost),
 		cmocka_unit_test(test_old_table),
 		cmocka_unit_test(test_refused),

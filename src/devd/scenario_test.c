@@ -234,6 +234,45 @@ static void out_of_bounds(struct wf_drv_device *device, int type)
 	}
 }
 
+/* Where the result of the job that is under way will be. */
+static const uint8_t *place_of_result(const struct wf_drv_device *device)
+{
+	for (uint32_t i = 0; i < device->mmio->depth; i++) {
+		if (device->slots[i].used)
+			return device->slots[i].out;
+	}
+	return NULL;
+}
+
+/* SVA: the next input goes where the result was, and the next result where the input
+ * was, so that each side writes to lines that it has read. When each had its own
+ * place, all lines went there and back once more. */
+static void stage_turns(struct wf_drv_device *device)
+{
+	static uint8_t src[3000], dst[3000];
+	struct wf_drv_job job = { .alg = WF_ACCEL_COPY,
+				  .src = src,
+				  .dst = dst,
+				  .src_len = sizeof(src),
+				  .dst_len = sizeof(dst) };
+	const uint8_t *places[4];
+
+	for (uint32_t i = 0; i < 4; i++) {
+		rig_fill(src, sizeof(src), i);
+		memset(dst, 0, sizeof(dst));
+		assert_int_equal(wf_drv_device_submit(device, &job, false), 0);
+		places[i] = place_of_result(device);
+		assert_non_null(places[i]);
+		if (i)
+			assert_memory_equal(places[i - 1], src, sizeof(src));
+		assert_int_equal(rig_result(device, true).status, 0);
+		assert_memory_equal(dst, src, sizeof(src));
+	}
+	assert_ptr_not_equal(places[0], places[1]);
+	assert_ptr_equal(places[0], places[2]);
+	assert_ptr_equal(places[1], places[3]);
+}
+
 /* SVA: the stage is memory of the channel, and ends somewhere. */
 static void beyond_the_stage(struct wf_drv_device *device)
 {
@@ -336,6 +375,7 @@ static void body(int type)
 	malformed(&device, (uintptr_t)device.ch.ss_dma);
 	if (type == WD_IOMMU_SVA) {
 		faults(&device);
+		stage_turns(&device);
 		beyond_the_stage(&device);
 	} else {
 		out_of_bounds(&device, type);

@@ -322,24 +322,35 @@ static uint64_t stage_in(struct wf_drv_device *device, uint64_t at,
 
 /* SVA: the bytes of a small job that are not in reserved memory go through the
  * stage, which costs no system call. False: too many bytes, or too many jobs in
- * flight. */
+ * flight. Input and output change places from job to job: where the device wrote, we
+ * have read and write next, so that those lines are in our cache, and where we
+ * wrote, it has read and writes next. */
 static bool stage_all(struct wf_drv_device *device, struct wf_drv_slot *slot,
 		      const struct wf_drv_job *job, struct wf_accel_job *staged)
 {
-	uint64_t dict = lines(job->src_len), dst = dict + lines(job->dict_len);
-	uint64_t size = dst + lines(job->dst_len);
-	uint64_t at;
+	uint64_t in = lines(job->src_len) + lines(job->dict_len);
+	uint64_t size = in + lines(job->dst_len);
+	uint64_t at, src, dict, dst;
 
 	if (size > WF_ACCEL_STAGE_SLOT || !size || !device->n_free_stages)
 		return false;
 	slot->stage = device->free_stages[--device->n_free_stages];
 	at = (uint64_t)slot->stage * WF_ACCEL_STAGE_SLOT;
+	device->stages_turned ^= 1ull << slot->stage;
+	if (device->stages_turned >> slot->stage & 1) {
+		src = at;
+		dst = at + in;
+	} else {
+		src = at + lines(job->dst_len);
+		dst = at;
+	}
+	dict = src + lines(job->src_len);
 	slot->stage |= WF_DRV_STAGED;
-	slot->out = device->stage + at + dst;
+	slot->out = device->stage + dst;
 	staged->flags = WF_ACCEL_JOB_STAGED;
-	staged->src = stage_in(device, at, job->src, job->src_len);
-	staged->dict = stage_in(device, at + dict, job->dict, job->dict_len);
-	staged->dst = job->dst_len ? at + dst : 0;
+	staged->src = stage_in(device, src, job->src, job->src_len);
+	staged->dict = stage_in(device, dict, job->dict, job->dict_len);
+	staged->dst = job->dst_len ? dst : 0;
 	return true;
 }
 

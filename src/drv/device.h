@@ -71,6 +71,7 @@ struct wf_drv_slot {
 
 #define WF_DRV_STAGED 0x80u
 static_assert(WF_ACCEL_STAGE_SLOTS <= WF_DRV_STAGED, "place and flag: a byte");
+static_assert(WF_ACCEL_STAGE_SLOTS <= 64, "a bit each");
 
 struct wf_drv_device {
 	struct wd_chan ch; /* first: this is a vendor's channel */
@@ -91,6 +92,8 @@ struct wf_drv_device {
 	uint8_t *stage;	   /* in the DUS; NULL: none */
 	/* Places in it that are free, the last one first: it is in the caches. */
 	uint8_t free_stages[WF_ACCEL_STAGE_SLOTS];
+	/* A bit each: input came first last time. */
+	uint64_t stages_turned;
 	uint8_t n_free_stages;
 	uint64_t bounced; /* bytes copied to and from memory of the device's */
 	uint64_t strays;  /* completions that belong to no job */
