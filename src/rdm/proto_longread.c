@@ -22,7 +22,7 @@ static bool can_use_for_send(const struct wf_rdm_ep *ep,
 
 	return tx->registered && !tx->lent &&
 	       (tx->req.len >= ep->attr.read_min ||
-		wf_rdm_eager_is_crowded(ep, tx)) &&
+		(ep->attr.read_advised && wf_rdm_eager_is_crowded(ep, tx))) &&
 	       ep->attr.reads && peer->greeted_us &&
 	       (peer->features & WF_WIRE_FEATURE_RDMA_READ) &&
 	       tx->req.iov_count * sizeof(struct wf_wire_iov) <= room;

@@ -44,7 +44,11 @@ void wf_tcp_out_activate(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	    chan->conn->ended)
 		return;
 	chan->active = true;
-	wf_base_list_add_tail(&dev->active, &chan->active_link);
+	/* Short messages do not wait for calls with long payloads. */
+	if (chan->index == WF_TCP_SMALL)
+		wf_base_list_add_head(&dev->active, &chan->active_link);
+	else
+		wf_base_list_add_tail(&dev->active, &chan->active_link);
 }
 
 static void deactivate(struct wf_tcp_chan *chan)

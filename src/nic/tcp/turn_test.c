@@ -75,9 +75,44 @@ static void test_long_write(void **state)
 	pair_close(&p);
 }
 
+/* What waits on both connections leaves in this order. */
+static void test_short_first(void **state)
+{
+	const struct wf_tcp_chan *first;
+	const struct wf_tcp_dev *dev;
+	struct wf_nic_sge sge;
+	struct wf_nic_wr wr;
+	struct pair p;
+	bool waits;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	dev = wf_tcp_dev_of(p.a.nic);
+	post_write(&p, 0);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	make_room(&p);
+	post_write(&p, 1);
+	/* A call has taken a part of it, unless the kernel has no room for that. */
+	waits = !wf_base_list_empty(&dev->active);
+	pair_recv(&p.b, 2, 0, 64);
+	wr = pair_wr(&p.a, &p.b, 2);
+	wr.flags = WF_NIC_WR_MORE;
+	sge = pair_sge(&p.a, 0, 5);
+	assert_int_equal(wf_nic_post_send(p.a.qp, &wr, &sge, 1), 0);
+	first = wf_container_of(dev->active.next, struct wf_tcp_chan,
+				active_link);
+	assert_true(!waits || first->index == WF_TCP_SMALL);
+	wf_nic_qp_ring(p.a.qp);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_short_first),
 		cmocka_unit_test(test_long_write),
 	};
 
