@@ -5,13 +5,18 @@
  * atomics to it, and a large message from it. Every operation completes once,
  * with an error if it cannot have been done; so does the receive that was being
  * filled. Receives from any source stay posted, other peers are served, and
- * closing does not hang.
+ * closing does not hang. The log names each peer that is lost in one line.
  */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "common/net.h"
 #include "rma_util.h"
 
 #define EACH 24
 #define KINDS 6
+#define NAMED 4 /* lost peers, in the log */
 #define LARGE ((size_t)1 << 20)
 #define HUGE_LEN ((size_t)64 << 20)
 
@@ -37,6 +42,9 @@ static void victim(struct weft_test_line *line, void *arg)
 	weft_test_open(&t, &opts);
 	peer = weft_test_meet(&t, line);
 	rma_offer(&t, line, region, LARGE, &mr);
+	/* It is connected, and known to be. */
+	CHECK_OK(weft_test_tsend(&t, huge, 1, peer, 2, &context));
+	weft_test_wait_ok(t.txcq, &context);
 	weft_test_sync(line);
 	CHECK_OK(weft_test_tsend(&t, huge, HUGE_LEN, peer, 1, &context));
 	for (;;)
@@ -143,6 +151,8 @@ static void lose_one(struct weft_test *t, fi_addr_t witness,
 	target = rma_learn(&line);
 	CHECK_OK(weft_test_trecv(t, from_it, HUGE_LEN, 1, 0, &huge));
 	CHECK_OK(weft_test_recv(t, &word, sizeof(word), &stays));
+	CHECK_OK(weft_test_trecv(t, in, 1, 2, 0, &ping));
+	weft_test_wait_ok(t->rxcq, &ping);
 	weft_test_sync(&line);
 	for (int i = 0; i < EACH; i++)
 		for (int kind = 0; kind < KINDS; kind++)
@@ -166,13 +176,17 @@ static void lose_one(struct weft_test *t, fi_addr_t witness,
 	CHECK_EQ(word, number + 1);
 }
 
+/* If the other host is lost, the witness is on this one: it would be given up, too,
+ * by one side sooner than by the other. */
 static void witness_main(struct weft_test_line *line, void *arg)
 {
+	const bool host = *(bool *)arg;
 	struct weft_test t;
 	fi_addr_t peer;
 	char mark;
 
-	(void)arg;
+	if (host)
+		net_enter(0);
 	weft_test_open(&t, &opts);
 	peer = weft_test_meet(&t, line);
 	while (weft_test_get_driving(line, &mark, 1) && mark == 'p') {
@@ -189,9 +203,33 @@ static void witness_main(struct weft_test_line *line, void *arg)
 	weft_test_close(&t);
 }
 
+/* Our lines: those of a peer whose link is down say that it has lost us. Each lost
+ * peer has one, if there are no more than four. The witness has none. */
+static void check_log(const char *log, size_t peers)
+{
+	FILE *from = fopen(log, "r");
+	size_t named = 0, more = 0;
+	char line[1024];
+
+	CHECK(from);
+	while (fgets(line, sizeof(line), from)) {
+		if (strstr(line, "peer 10.99.0.2:") &&
+		    strstr(line, " is lost: "))
+			named++;
+		else if (strstr(line, "more peers are lost"))
+			more++;
+		fputs(line, stderr);
+	}
+	fclose(from);
+	CHECK_EQ(named, peers < NAMED ? peers : NAMED);
+	CHECK_EQ(more, peers > NAMED);
+}
+
 static void run(struct weft_test_line *unused, void *arg)
 {
-	static const unsigned int delays[] = { 0, 3, 20, 90 };
+	static const unsigned int delays[] = { 0, 3, 20, 90, 1 };
+	char log[] = "/tmp/net_kill.XXXXXX";
+	int fd = mkstemp(log), error = dup(2);
 	const bool host = *(bool *)arg;
 	struct weft_test_line to_witness;
 	struct weft_test_traces before;
@@ -199,21 +237,28 @@ static void run(struct weft_test_line *unused, void *arg)
 	fi_addr_t witness;
 
 	(void)unused;
+	CHECK(fd >= 0 && error >= 0);
 	net_begin(1500);
 	out = msg_alloc(LARGE);
 	in = msg_alloc(LARGE);
 	from_it = msg_alloc(HUGE_LEN);
 	weft_test_load();
 	weft_test_look(&before);
-	weft_test_fork(&to_witness, witness_main, NULL);
+	weft_test_fork(&to_witness, witness_main, arg);
 	weft_test_open(&t, &opts);
 	witness = weft_test_meet(&t, &to_witness);
+	CHECK_SYS(dup2(fd, 2));
 	for (size_t i = 0; i < (host ? 1 : COUNT_OF(delays)); i++)
 		lose_one(&t, witness, &to_witness, delays[i], host);
+	CHECK_SYS(dup2(error, 2));
+	check_log(log, host ? 1 : COUNT_OF(delays));
+	unlink(log);
 	weft_test_put(&to_witness, "e", 1);
 	weft_test_close(&t);
 	weft_test_join(&to_witness);
 	weft_test_check_clean(&before);
+	close(error);
+	close(fd);
 	free(out);
 	free(in);
 	free(from_it);
@@ -223,8 +268,13 @@ int main(void)
 {
 	bool host = false;
 
-	weft_test_begin(100);
+	weft_test_begin(250);
 	net_require();
+	/* By packets: hosts that both have /run/weft share memory, and then it is
+	 * not packets that lose the peer. */
+	CHECK_SYS(setenv("FI_WEFT_SHM", "0", 1));
+	CHECK_SYS(setenv("FI_LOG_LEVEL", "warn", 1));
+	CHECK_SYS(setenv("FI_LOG_PROV", "weft", 1));
 	/* A closed socket is noticed at once, without a time-out. */
 	setenv("FI_WEFT_DEAD_TIMEOUT", "900", 1);
 	msg_run_apart(run, &host);

@@ -109,9 +109,11 @@ struct wf_rdm_ep {
 	uint32_t unexpected;
 	uint32_t next_name;    /* random at first: see named.h */
 	uint32_t silent_lines; /* told since no peer was silent */
-	uint32_t next_life;    /* random at first; part of our ids */
-	uint64_t unclaimed;    /* of all peers: see wf_rdm_place_claim() */
-	uint64_t runting; /* bytes sent before they are read, not yet done */
+	uint32_t dead_lines;   /* see dead.c; the last at ... */
+	uint64_t dead_at;
+	uint32_t next_life; /* random at first; part of our ids */
+	uint64_t unclaimed; /* of all peers: see wf_rdm_place_claim() */
+	uint64_t runting;   /* bytes sent before they are read, not yet done */
 	struct wf_host *host;
 	struct wf_way *way;
 	struct wf_source

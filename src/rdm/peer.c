@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "rdm/crowd.h"
+#include "rdm/dead.h"
 #include "rdm/ep.h"
 #include "rdm/in.h"
 #include "rdm/lost.h"
@@ -418,6 +419,21 @@ static bool is_over(const struct wf_rdm_peer *peer)
 		!path.hears);
 }
 
+static bool is_replaced(const struct wf_rdm_peer *peer)
+{
+	struct wf_nic_path path;
+
+	return !wf_nic_ah_query(peer->ep->nic, peer->ah, &path) &&
+	       path.replaced;
+}
+
+/* In this life. */
+static bool was_heard(const struct wf_rdm_peer *peer)
+{
+	return peer->greeted_us ||
+	       (!peer->life.fixed && peer->life.theirs && !peer->life.over);
+}
+
 void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
 {
 	bool again = peer->life.fixed ? peer->gone : peer->life.over;
@@ -436,6 +452,8 @@ void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
 
 void wf_rdm_peer_gone(struct wf_rdm_peer *peer, int err)
 {
+	if (was_heard(peer))
+		wf_rdm_dead_tell(peer, is_replaced(peer));
 	wf_rdm_peer_fail(peer, err);
 	if (!peer->gone)
 		peer->ask_wait = 0;
@@ -474,9 +492,12 @@ bool wf_rdm_peer_is_reset(const struct wf_rdm_peer *peer)
 
 void wf_rdm_peer_check(struct wf_rdm_peer *peer)
 {
-	if (wf_rdm_peer_is_reset(peer))
-		wf_rdm_peer_fail(peer, peer->greeted_us ? FI_ECONNRESET :
-							  FI_EHOSTUNREACH);
+	if (!wf_rdm_peer_is_reset(peer))
+		return;
+	if (was_heard(peer))
+		wf_rdm_dead_tell(peer, is_replaced(peer));
+	wf_rdm_peer_fail(peer,
+			 peer->greeted_us ? FI_ECONNRESET : FI_EHOSTUNREACH);
 }
 
 /* -- what packets say of it ------------------------------------------------ */
@@ -494,14 +515,6 @@ static void greet(struct wf_rdm_peer *peer)
 	wf_rdm_post_activate(peer);
 }
 
-static bool is_replaced(const struct wf_rdm_peer *peer)
-{
-	struct wf_nic_path path;
-
-	return !wf_nic_ah_query(peer->ep->nic, peer->ah, &path) &&
-	       path.replaced;
-}
-
 /* The first packet of its next life: all that was acknowledged of the last one
  * has been seen. If our connection is lost, that was to the last one as well:
  * the next one has not asked for anything that could be lost with it. Where
@@ -515,6 +528,8 @@ static int begin_anew(struct wf_rdm_peer *peer, uint32_t id)
 	if (peer->life.theirs || is_replaced(peer))
 		wf_rdm_peer_check(peer);
 	ends = wf_rdm_life_classify(&peer->life, id) == WF_RDM_LIFE_ENDS;
+	if (ends && was_heard(peer))
+		wf_rdm_dead_tell(peer, true);
 	if (peer->life.theirs) {
 		stop_answering(peer, FI_ECONNRESET);
 		if (!wf_rdm_in_finish(peer))

@@ -14,11 +14,6 @@
 #include "rdm/rx.h"
 #include "rdm/tx.h"
 
-/* Bytes of long messages that the device has, of one peer: as many may still come
- * when it says that it wants them to be announced. More than the device sends
- * before it is acknowledged. */
-#define PUSHED_MOST (8u << 20)
-
 /* Longer than what goes unasked in packets of the usual length. */
 static bool is_long(const struct wf_rdm_ep *ep, const struct wf_rdm_tx *tx)
 {
@@ -26,9 +21,26 @@ static bool is_long(const struct wf_rdm_ep *ep, const struct wf_rdm_tx *tx)
 	       tx->req.len > ep->attr.medium_max;
 }
 
+bool wf_rdm_eager_is_crowded(const struct wf_rdm_ep *ep,
+			     const struct wf_rdm_tx *tx)
+{
+	const struct wf_rdm_peer *peer = tx->named.peer;
+
+	return ep->max_placed && tx->req.len > peer->max_msg && peer->pushed &&
+	       tx->req.len + peer->pushed > WF_RDM_PUSHED_MOST;
+}
+
 static bool must_ask(const struct wf_rdm_peer *peer)
 {
 	return peer->greeted_us && (peer->features & WF_WIRE_FEATURE_ASK_FIRST);
+}
+
+/* The receiver shall read it. */
+static bool must_be_read(const struct wf_rdm_ep *ep, const struct wf_rdm_tx *tx)
+{
+	return (is_long(ep, tx) && must_ask(tx->named.peer)) ||
+	       (wf_rdm_eager_is_crowded(ep, tx) &&
+		wf_rdm_protocol_longread.can_use_for_send(ep, tx, SIZE_MAX));
 }
 
 static bool can_use_for_send(const struct wf_rdm_ep *ep,
@@ -39,29 +51,35 @@ static bool can_use_for_send(const struct wf_rdm_ep *ep,
 	/* One piece of memory that the device knows, behind the header. */
 	return tx->req.len <= ep->max_placed &&
 	       (tx->bounce || (tx->registered && tx->req.iov_count == 1)) &&
-	       !(is_long(ep, tx) && must_ask(tx->named.peer));
+	       !must_be_read(ep, tx);
 }
 
-static void long_done(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, int err)
+static void pushed_done(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, int err)
 {
 	pkt->peer->pushed -= pkt->payload;
 	wf_rdm_tx_request_done(ep, pkt, err);
+}
+
+void wf_rdm_eager_pushed(struct wf_rdm_pkt *pkt)
+{
+	pkt->peer->pushed += pkt->payload;
+	pkt->completed = pushed_done;
 }
 
 static int construct_tx_packets(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 				struct wf_rdm_pkt **pkts, int max)
 {
 	struct wf_rdm_peer *peer = tx->named.peer;
-	bool is_pushed = is_long(ep, tx);
+	bool is_pushed = ep->max_placed && tx->req.len > peer->max_msg;
 	struct wf_wire_packet wire;
 
-	/* The peer has said so since this was chosen. */
-	if (wf_unlikely(is_pushed) && must_ask(peer))
+	/* That has come about since this was chosen. */
+	if (wf_unlikely(is_pushed) && must_be_read(ep, tx))
 		return wf_rdm_protocol_select(ep, tx) ?
 			       0 :
 			       tx->protocol->construct_tx_packets(ep, tx, pkts,
 								  max);
-	if (wf_unlikely(is_pushed) && peer->pushed >= PUSHED_MOST)
+	if (wf_unlikely(is_pushed) && wf_rdm_eager_is_crowded(ep, tx))
 		return 0;
 	if (tx->req.delivery && wf_rdm_tx_name(ep, tx))
 		return 0;
@@ -69,10 +87,8 @@ static int construct_tx_packets(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 	pkts[0] = wf_rdm_tx_request(ep, tx, &wire, 0, tx->req.len);
 	if (!pkts[0])
 		return 0;
-	if (wf_unlikely(is_pushed)) {
-		peer->pushed += pkts[0]->payload;
-		pkts[0]->completed = long_done;
-	}
+	if (wf_unlikely(is_pushed))
+		wf_rdm_eager_pushed(pkts[0]);
 	tx->sent = tx->req.len;
 	tx->constructed = true;
 	return 1;

@@ -21,8 +21,9 @@ static bool can_use_for_send(const struct wf_rdm_ep *ep,
 	const struct wf_rdm_peer *peer = tx->named.peer;
 
 	return tx->registered && !tx->lent &&
-	       tx->req.len >= ep->attr.read_min && ep->attr.reads &&
-	       peer->greeted_us &&
+	       (tx->req.len >= ep->attr.read_min ||
+		(ep->attr.read_advised && wf_rdm_eager_is_crowded(ep, tx))) &&
+	       ep->attr.reads && peer->greeted_us &&
 	       (peer->features & WF_WIRE_FEATURE_RDMA_READ) &&
 	       tx->req.iov_count * sizeof(struct wf_wire_iov) <= room;
 }

@@ -23,7 +23,9 @@ static bool can_use_for_send(const struct wf_rdm_ep *ep,
 {
 	/* No more packets than a receiver keeps for a message that is early. */
 	return room && tx->req.len <= ep->attr.medium_max &&
-	       tx->req.len / room < WF_RDM_AHEAD;
+	       tx->req.len / room < WF_RDM_AHEAD &&
+	       !(wf_rdm_eager_is_crowded(ep, tx) &&
+		 wf_rdm_protocol_longread.can_use_for_send(ep, tx, room));
 }
 
 /* Packets of about the same size, so that none is nearly empty. */
@@ -43,6 +45,8 @@ static int construct_tx_packets(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 	size_t most;
 	int count = 0;
 
+	if (!tx->sent && wf_rdm_eager_is_crowded(ep, tx))
+		return 0;
 	if (tx->req.delivery && wf_rdm_tx_name(ep, tx))
 		return 0;
 	wf_rdm_tx_header(tx, &wire);
@@ -55,6 +59,8 @@ static int construct_tx_packets(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 		pkts[count] = wf_rdm_tx_request(ep, tx, &wire, tx->sent, len);
 		if (!pkts[count])
 			break;
+		if (ep->max_placed)
+			wf_rdm_eager_pushed(pkts[count]);
 		count++;
 		tx->sent += len;
 		tx->constructed = tx->sent == tx->req.len;

@@ -89,6 +89,16 @@ extern const struct wf_rdm_protocol wf_rdm_protocol_eager;
  * none. */
 bool wf_rdm_eager_deliver(struct wf_rxq *rxq, bool tagged,
 			  const struct wf_envelope *env, const void *data);
+/* Where the device takes messages in two pieces, they share a connection with
+ * short ones, which wait for what is before them. So these bytes at most (or one
+ * message) are on their way to a peer; further messages are read by the receiver,
+ * over another connection. */
+#define WF_RDM_PUSHED_MOST (512u << 10)
+/* Whether @tx would be more than that. */
+bool wf_rdm_eager_is_crowded(const struct wf_rdm_ep *ep,
+			     const struct wf_rdm_tx *tx);
+/* The packet of such a message is about to be posted: counts it. */
+void wf_rdm_eager_pushed(struct wf_rdm_pkt *pkt);
 extern const struct wf_rdm_protocol wf_rdm_protocol_medium;
 extern const struct wf_rdm_protocol wf_rdm_protocol_runtread;
 extern const struct wf_rdm_protocol wf_rdm_protocol_longread;

@@ -15,6 +15,9 @@
 
 /* Reads of one connection in a pass. */
 #define ROUNDS 4
+/* Bytes of a payload in one call, and the bytes after which a pass reads no more
+ * from a connection: others may have a short message. */
+#define READ_MOST (512u << 10)
 /* How long bytes wait for a receive. Then frames that need one are put aside,
  * so that they do not delay the frames behind them. */
 #define CARRY_PATIENCE (1 * WF_NS_PER_MS)
@@ -487,15 +490,22 @@ static ssize_t read_some(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		conn->splits && !conn->tls && sink->kind != WF_TCP_SINK_DROP ?
 			PEEK :
 			WF_TCP_STAGE;
-	struct iovec iov[2] = { { sink->at, sink->left },
-				{ dev->stage, stage } };
+	bool is_long = sink->left > READ_MOST;
+	struct iovec iov[2] = {
+		{ sink->at, is_long ? READ_MOST : sink->left },
+		{ dev->stage, stage },
+	};
 	bool direct = sink->kind && sink->kind != WF_TCP_SINK_DROP;
 	uint32_t part = 0;
 	ssize_t got;
 
-	got = direct ? wf_tcp_stream_recv(conn, iov, 2,
-					  stage + (size_t)sink->left, drained) :
-		       wf_tcp_stream_recv(conn, &iov[1], 1, stage, drained);
+	if (!direct)
+		got = wf_tcp_stream_recv(conn, &iov[1], 1, stage, drained);
+	else if (is_long)
+		got = wf_tcp_stream_recv(conn, iov, 1, READ_MOST, drained);
+	else
+		got = wf_tcp_stream_recv(conn, iov, 2,
+					 stage + (size_t)sink->left, drained);
 	if (wf_unlikely(got == -EFAULT) && lose_memory(dev, conn))
 		return 0;
 	got = take_result(dev, conn, got);
@@ -589,18 +599,24 @@ void wf_tcp_in_listen(struct wf_tcp_dev *dev)
 int wf_tcp_in_read(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	bool drained = false;
+	size_t total = 0;
 	int did = 0;
 
 	if (wf_unlikely(holds_too_much(dev, conn->chan))) {
 		stop_reading(dev, conn);
 		return 0;
 	}
-	for (int i = 0; i < ROUNDS && !drained && !conn->dead && !conn->carry;
+	for (int i = 0; i < ROUNDS && !drained && total < READ_MOST &&
+			!conn->dead && !conn->carry;
 	     i++) {
+		ssize_t got;
+
 		if (conn->sink.kind)
 			wf_tcp_in_check(dev, conn);
-		if (read_some(dev, conn, &drained) <= 0)
+		got = read_some(dev, conn, &drained);
+		if (got <= 0)
 			break;
+		total += (size_t)got;
 		did++;
 	}
 	if (did && !conn->dead) {

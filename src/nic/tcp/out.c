@@ -19,6 +19,11 @@
  * for a receive. */
 #define WINDOW (2u << 20)
 
+/* One call of the kernel: while it takes a long payload, a message that the user
+ * has meanwhile cannot leave. It can go on for as long as the peer reads. A piece
+ * of 1 MiB and what is before it are one call. */
+#define CALL_MOST ((1u << 20) + WF_TCP_STAGE)
+
 /* Between the two pieces of a message. */
 static const uint8_t nothing[WF_TCP_SPLIT_ALIGN];
 
@@ -39,7 +44,11 @@ void wf_tcp_out_activate(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	    chan->conn->ended)
 		return;
 	chan->active = true;
-	wf_base_list_add_tail(&dev->active, &chan->active_link);
+	/* Short messages do not wait for calls with long payloads. */
+	if (chan->index == WF_TCP_SMALL)
+		wf_base_list_add_head(&dev->active, &chan->active_link);
+	else
+		wf_base_list_add_tail(&dev->active, &chan->active_link);
 }
 
 static void deactivate(struct wf_tcp_chan *chan)
@@ -299,6 +308,17 @@ static bool withdraw(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	return !begun;
 }
 
+static void shorten(struct batch *b)
+{
+	size_t over = b->bytes > CALL_MOST ? b->bytes - CALL_MOST : 0;
+
+	b->bytes -= over;
+	while (over && over >= b->iov[b->count - 1].iov_len)
+		over -= b->iov[--b->count].iov_len;
+	if (over)
+		b->iov[b->count - 1].iov_len -= over;
+}
+
 /* False: the connection is gone. */
 static bool fill(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		 struct batch *b, size_t quantum)
@@ -471,6 +491,7 @@ size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 			return total;
 		if (!b.bytes && !wf_tcp_stream_holds(conn))
 			break;
+		shorten(&b);
 		n = wf_tcp_stream_send(conn, b.iov, b.count, b.bytes, &full);
 		/* Memory that cannot be read: one frame after the other, to see
 		 * whose it is. Bug: over the next connection it was the same,
