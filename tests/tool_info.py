@@ -314,6 +314,48 @@ def check_ways():
         fail(f"{small}")
 
 
+def check_tried():
+    """Which sizes each pair of processes tries, and what was measured."""
+    def shm(settings):
+        return info(settings)["paths"][0]
+
+    pace = (SRC / "src" / "shm" / "pace.h").read_text(encoding="utf-8")
+    define = {name: int(value) for name, value in
+              re.findall(r"#define WF_SHM_PACE_(\w+) (\d+)", pace)}
+    least, record = define["LEAST"], define["MIN"]
+    most = record + define["LARGE"] * define["STEP"]
+    small = {"from": least, "to": record, "cma": False}
+    on = info()["cma"]["in_use"]
+    for settings, large in (
+            ({}, {"from": record + 1, "to": most, "cma": True} if on else
+             {"from": record + 1, "to": 16384, "cma": False}),
+            ({"FI_WEFT_CMA_MIN": "9000"}, None if on else
+             {"from": record + 1, "to": 16384, "cma": False}),
+            ({"FI_WEFT_CMA": "0"},
+             {"from": record + 1, "to": 16384, "cma": False}),
+            ({"FI_WEFT_EAGER_MAX": "0"}, None)):
+        found = shm(settings)["tried"]
+        if found != [small] + ([large] if large else []):
+            fail(f"{settings}: {found}")
+    if f"{least}-{record} bytes through the ring" not in text():
+        fail(text())
+    if not on:
+        return
+    measured = shm({})["measured"]
+    if not 0 < measured["cma_call_ns"] < 10 ** 9 or \
+            not measured["both_copy_from_is_measured"] or \
+            measured["both_copy_from"] not in (32768, 65536):
+        fail(f"{measured}")
+    if "ns, so both sides copy from" not in text():
+        fail(text())
+    given = {"FI_WEFT_COOP_MIN": "50000"}
+    measured = shm(given)["measured"]
+    if measured["both_copy_from_is_measured"] or \
+            measured["both_copy_from"] != 50000 or \
+            "FI_WEFT_COOP_MIN says that both" not in text(given):
+        fail(f"{measured}")
+
+
 def check_absence():
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
@@ -451,6 +493,7 @@ def main():
     check_containers()
     check_manual()
     check_ways()
+    check_tried()
     check_net()
     check_key()
     check_absence()

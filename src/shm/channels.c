@@ -18,6 +18,7 @@
 #include "shm/letter.h"
 #include "shm/name.h"
 #include "shm/offer.h"
+#include "shm/silence.h"
 #include "shm/tx.h"
 
 #define OUTS_MAX ((uint64_t)1 << 32)
@@ -308,10 +309,11 @@ static void spare_fd(struct wf_shm_regs *regs)
 		wf_shm_regs_map(regs);
 }
 
-void wf_shm_channels_spare_fds(struct wf_shm_ep *ep, int err)
+void wf_shm_channels_spare_fds(struct wf_shm_ep *ep, int err, uint64_t now)
 {
 	struct wf_list *pos, *tmp;
 
+	wf_shm_silence_short(ep, err, now);
 	if (!wf_shm_regs_scarce(err))
 		return;
 	wf_list_for_each (pos, tmp, &ep->all_outs)

@@ -45,8 +45,9 @@ int wf_shm_channels_add_in(struct wf_shm_ep *ep, struct wf_shm_in *in);
 void wf_shm_channels_drop_in(struct wf_shm_ep *ep, struct wf_shm_in *in);
 
 /* A call failed with @err (positive). If there was no descriptor for it, gives back
- * those that are kept for tables of registrations (regs.h). */
-void wf_shm_channels_spare_fds(struct wf_shm_ep *ep, int err);
+ * those that are kept for tables of registrations (regs.h), and warns if that does
+ * not help (silence.h). */
+void wf_shm_channels_spare_fds(struct wf_shm_ep *ep, int err, uint64_t now);
 
 /* Frees dead channels, and reads the messages that closed peers left. */
 void wf_shm_channels_reap(struct wf_shm_ep *ep);

@@ -141,6 +141,8 @@ static void give_up(struct wf_shm_out *out, int err, uint64_t now)
 		wf_base_addr_str(&out->addr, text, sizeof(text)),
 		(unsigned long long)((now - out->since) / WF_NS_PER_MS),
 		strerror(err));
+	if (!out->err_is_theirs)
+		wf_shm_silence_failed(out->ep, err, now - out->since);
 	wf_shm_out_mark_dead(out, err, !out->gone);
 }
 
@@ -188,17 +190,20 @@ static uint64_t end_of(const struct wf_shm_out *out)
 	return out->err == ETOOMANYREFS ? last_end(out) : out->deadline;
 }
 
-/* Tries again later, or gives up at the connect time-out. */
-static void retry(struct wf_shm_out *out, int err, uint64_t now)
+/* Tries again later, or gives up at the connect time-out. @theirs: the peer
+ * refused with @err. */
+static void retry(struct wf_shm_out *out, int err, bool theirs, uint64_t now)
 {
 	uint64_t wait = out->retry_wait ? out->retry_wait * 2 : RETRY_FIRST;
 
 	out->ep->tend_at = 0;
 	out->state = WF_SHM_OUT_CONNECTING;
 	out->err = err;
+	out->err_is_theirs = theirs;
 	out->retry_wait = wait < RETRY_LAST ? wait : RETRY_LAST;
 	out->retry_at = now + out->retry_wait;
-	wf_shm_channels_spare_fds(out->ep, err);
+	if (!theirs)
+		wf_shm_channels_spare_fds(out->ep, err, now);
 	if (err == ETOOMANYREFS)
 		out->ep->scarce_until = now + SCARCE_FOR;
 	/* The peer does not keep a connection without a hello for ever. */
@@ -240,7 +245,7 @@ void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now)
 			hang_up(out);
 	}
 	if (wf_shm_conn_passes(-err))
-		retry(out, -err, now);
+		retry(out, -err, false, now);
 	else
 		give_up(out, -err, now);
 }
@@ -249,7 +254,8 @@ void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now)
  * connect time-out does not include the time that a peer took for that, up to
  * the dead time-out in all; without that limit a peer that does the same every
  * time would never fail. */
-static void start_over(struct wf_shm_out *out, int err, uint64_t now)
+static void start_over(struct wf_shm_out *out, int err, bool theirs,
+		       uint64_t now)
 {
 	uint64_t last = last_end(out);
 
@@ -267,7 +273,7 @@ static void start_over(struct wf_shm_out *out, int err, uint64_t now)
 	if (out->gone)
 		wf_shm_out_mark_dead(out, err, false);
 	else
-		retry(out, err, now);
+		retry(out, err, theirs, now);
 }
 
 /* A process that has our hello but computes does not answer, and is not dead:
@@ -370,8 +376,8 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 	const struct wf_shm_welcome *welcome = &said.welcome;
 	int fds[WF_SHM_WELCOME_FDS];
 	ssize_t got;
+	bool cut, theirs;
 	int status;
-	bool cut;
 
 	got = wf_base_fds_recv(out->sock.fd, &said, sizeof(said), fds,
 			       WF_SHM_WELCOME_FDS, &cut);
@@ -383,10 +389,11 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 		if (!got && out->letter && !out->cut)
 			wf_shm_letter_was_read(out, now);
 		else if (!out->cut)
-			start_over(out, ECONNRESET, now);
+			start_over(out, ECONNRESET, true, now);
 		goto close_fds;
 	}
 	status = check_welcome(welcome, got);
+	theirs = status;
 	if (!status && out->letter) {
 		/* Without a ring, there is nothing to welcome. */
 		status = welcome->greeting.features & WF_SHM_GREETING_LETTER ?
@@ -405,7 +412,7 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 		status = map_welcome(out, fds, cut);
 	}
 	if (wf_shm_conn_passes(status)) {
-		start_over(out, status, now);
+		start_over(out, status, theirs, now);
 		goto close_fds;
 	}
 	if (status) {
@@ -421,6 +428,7 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 		give_up(out, status, now);
 		goto close_fds;
 	}
+	wf_shm_silence_enough(out->ep);
 	wf_shm_out_opened(out);
 	wf_shm_link_out_opened(out);
 	if (out->ep->watch.distrusted)

@@ -67,6 +67,9 @@ struct wf_shm_ep {
 	uint32_t last_number; /* last number given to a channel that we read */
 	uint32_t connecting;
 	uint32_t silent_lines; /* shm/silence.c */
+	bool short_told;       /* ... of too few descriptors */
+	uint64_t short_since;  /* since when there are too few, ns; 0: enough */
+	uint64_t short_last;   /* when that was last noticed */
 	uint64_t tend_at;      /* when one of them is due, ns; 0: not known */
 	uint32_t open_outs;
 	uint32_t stats_at;	     /* the ring whose counts are added next */

@@ -24,6 +24,7 @@
 #include "shm/link.h"
 #include "shm/name.h"
 #include "shm/offer.h"
+#include "shm/silence.h"
 #include "shm/user.h"
 
 #define BACKLOG 4096
@@ -208,6 +209,7 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	if (err)
 		goto err_drop;
 	guest->sock.fd = -1; /* it belongs to the channel now */
+	wf_shm_silence_enough(ep);
 	if (!ours && !ep->watch.distrusted) {
 		ep->watch.distrusted = true;
 		wf_shm_offer_open_all(ep);
@@ -300,7 +302,6 @@ static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 	ssize_t got;
 
 	(void)events;
-	(void)now;
 	got = wf_base_fds_recv(guest->sock.fd, &said, sizeof(said), fds,
 			       WF_SHM_HELLO_FDS, &cut);
 	if (got == -EAGAIN) {
@@ -328,7 +329,7 @@ static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 				    &cred, ours);
 	wf_base_fds_close(fds, WF_SHM_HELLO_FDS);
 	if (status)
-		wf_shm_channels_spare_fds(ep, status);
+		wf_shm_channels_spare_fds(ep, status, now);
 	if (status && is_letter) {
 		refuse_letter(guest, status);
 		return;
@@ -378,7 +379,7 @@ static void let_in(struct wf_shm_ep *ep, const struct wf_source *listener,
 		if (fd == -EAGAIN)
 			return;
 		if (fd < 0) {
-			wf_shm_channels_spare_fds(ep, -fd);
+			wf_shm_channels_spare_fds(ep, -fd, now);
 			go_deaf(ep, now);
 			return;
 		}

@@ -97,6 +97,7 @@ struct wf_shm_out {
 	uint64_t retry_at;   /* CONNECTING: when to try again, ns ... */
 	uint64_t retry_wait; /* ... and how long that was to wait */
 	int err;	     /* DEAD: positive errno; before: of the last try */
+	bool err_is_theirs;  /* ... with which the peer refused */
 	bool keep;	     /* DEAD: stays, to tell the next sender why */
 	bool warned;	     /* that the peer does not answer */
 	bool learns;	     /* the receiver chooses the path (pace.h), ... */

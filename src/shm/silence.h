@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Warns the user about a peer that does not answer.
+ * Warns the user about a peer that does not answer, and of too few descriptors.
  */
 #ifndef WF_SHM_SILENCE_H
 #define WF_SHM_SILENCE_H
 
 #include <stdint.h>
 
+struct wf_shm_ep;
 struct wf_shm_out;
 
 /* Logs one line for a peer that was never reached, or that has our hello and
@@ -15,5 +16,16 @@ struct wf_shm_out;
  * it was waited for, @left: how long it still is, ns. */
 void wf_shm_silence_tell(const struct wf_shm_out *out, uint64_t after,
 			 uint64_t left);
+
+/* A peer could not connect, or be connected to, for want of a descriptor: @err is
+ * EMFILE or ENFILE (others: nothing happens). Logs one line for the endpoint if
+ * that lasts: peers that connect at the same time need more for a moment. */
+void wf_shm_silence_short(struct wf_shm_ep *ep, int err, uint64_t now);
+
+/* Operations fail with @err after @waited ns: the same, at once. */
+void wf_shm_silence_failed(struct wf_shm_ep *ep, int err, uint64_t waited);
+
+/* A peer has what it needs. */
+void wf_shm_silence_enough(struct wf_shm_ep *ep);
 
 #endif

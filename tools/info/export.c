@@ -90,6 +90,25 @@ static void write_net(struct wf_tools_json *j, const struct wf_tools_facts *f)
 	wf_tools_json_close(j, '}');
 }
 
+static void write_measured(struct wf_tools_json *j,
+			   const struct wf_tools_facts *f)
+{
+	wf_tools_json_open(j, "tried", '[');
+	for (unsigned i = 0; i < f->n_tried; i++) {
+		wf_tools_json_open(j, NULL, '{');
+		wf_tools_json_number(j, "from", f->tried[i].from);
+		wf_tools_json_number(j, "to", f->tried[i].to);
+		wf_tools_json_bool(j, "cma", f->tried[i].cma);
+		wf_tools_json_close(j, '}');
+	}
+	wf_tools_json_close(j, ']');
+	wf_tools_json_open(j, "measured", '{');
+	wf_tools_json_number(j, "cma_call_ns", f->cma.call_ns);
+	wf_tools_json_number(j, "both_copy_from", f->both_from);
+	wf_tools_json_bool(j, "both_copy_from_is_measured", f->both_measured);
+	wf_tools_json_close(j, '}');
+}
+
 static void write_shm(struct wf_tools_json *j, const struct wf_tools_facts *f)
 {
 	wf_tools_json_open(j, NULL, '{');
@@ -106,6 +125,7 @@ static void write_shm(struct wf_tools_json *j, const struct wf_tools_facts *f)
 		wf_tools_json_close(j, '}');
 	}
 	wf_tools_json_close(j, ']');
+	write_measured(j, f);
 	wf_tools_json_close(j, '}');
 }
 

@@ -74,6 +74,14 @@ struct wf_tools_way {
 };
 #define WF_TOOLS_MAX_WAYS 6
 
+/* Messages for which each pair of processes tries the ways that are possible, and
+ * keeps the fastest: through the ring, around the caches, perhaps CMA. */
+struct wf_tools_tried {
+	uint64_t from, to;
+	bool cma;
+};
+#define WF_TOOLS_MAX_TRIED 2
+
 /* Containers of this host. */
 struct wf_tools_folder {
 	char path[128];	  /* where they are met; empty: nowhere, ... */
@@ -135,6 +143,10 @@ struct wf_tools_facts {
 	struct wf_tools_node node;
 	struct wf_tools_way ways[WF_TOOLS_MAX_WAYS];
 	unsigned n_ways;
+	struct wf_tools_tried tried[WF_TOOLS_MAX_TRIED];
+	unsigned n_tried;
+	uint64_t both_from; /* both sides copy; 0: never */
+	bool both_measured; /* ... as the time of a call says, not the user */
 	struct wf_tools_folder folder;
 	struct wf_tools_net net;
 	/* Compression. */
@@ -187,7 +199,7 @@ void wf_tools_net_read(struct wf_tools_facts *facts);
 void wf_tools_drivers_read(struct wf_tools_facts *facts);
 
 /* From the parameters in force and CMA: which size goes which way through shared
- * memory. None if that is switched off. */
+ * memory, and what is tried. None if that is switched off. */
 void wf_tools_ways_find(struct wf_tools_facts *facts);
 
 #endif
