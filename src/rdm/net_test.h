@@ -25,7 +25,7 @@
 #include "rdm/peer.h"
 
 #define NET_NODES 3
-#define NET_LOST 60 /* seconds after which a test has failed */
+#define NET_LOST 200 /* seconds after which a test has failed */
 
 struct node {
 	struct wf_core core; /* drives: */
