@@ -120,18 +120,31 @@ static struct wf_shm_in *find_in(const struct wf_shm_ep *ep, uint32_t number)
 }
 
 /* We connected @out; the peer asks us to use the socket of the ring with the
- * number @number instead. We continue to read the old socket. */
+ * number @number instead. We continue to read the old socket. If we cannot yet,
+ * because the ring before that one is still our twin, we do it when it has gone:
+ * the peer does not ask twice. */
 static void on_join(struct wf_shm_out *out, uint32_t number)
 {
 	struct wf_shm_in *in = find_in(out->ep, number);
 
-	if (!in || out->old.fd >= 0 || !may_join(out, in) ||
-	    is_lower(out->ep, in) ||
+	out->joins = in && !is_lower(out->ep, in);
+	out->join = number;
+	if (!out->joins || out->old.fd >= 0 || !may_join(out, in) ||
 	    tell(out->sock.fd, WF_SHM_NOTE_JOINED, number))
 		return;
+	out->joins = false;
 	wf_transport_loop_move(&out->ep->host->loop, &out->sock, &out->old);
 	out->twin = in;
 	in->twin = out;
+}
+
+/* Something that kept @out from having a twin has gone. */
+static void look_for_twin(struct wf_shm_out *out)
+{
+	if (out->joins)
+		on_join(out, out->join);
+	else
+		wf_shm_link_out_opened(out);
 }
 
 static void on_joined(struct wf_shm_in *in)
@@ -168,7 +181,7 @@ static void on_declined(struct wf_shm_out *out, uint32_t number)
 	if (!out->offer || out->offer->number != number)
 		return;
 	wf_shm_offer_withdraw(out);
-	wf_shm_link_out_opened(out);
+	look_for_twin(out);
 }
 
 void wf_shm_link_decline(const struct wf_shm_in *in)
@@ -293,8 +306,10 @@ void wf_shm_link_old_ready(struct wf_source *source, uint32_t events,
 	(void)now;
 	if (events & EPOLLIN)
 		over |= !take_words(source, NULL, NULL);
-	if (over)
-		wf_shm_conn_drop(out->ep, source);
+	if (!over)
+		return;
+	wf_shm_conn_drop(out->ep, source);
+	look_for_twin(out);
 }
 
 /* -- going ------------------------------------------------------------------- */
@@ -303,6 +318,7 @@ void wf_shm_link_drop_out(struct wf_shm_out *out)
 {
 	struct wf_shm_in *in = out->twin;
 
+	out->joins = false;
 	wf_shm_conn_drop(out->ep, &out->old);
 	if (!in) {
 		wf_shm_conn_drop(out->ep, &out->sock);
@@ -337,6 +353,8 @@ void wf_shm_link_drop_in(struct wf_shm_in *in)
 	if (!in->told &&
 	    tell(out->sock.fd, WF_SHM_NOTE_SHUT, in->number) == -EAGAIN)
 		end_out(out);
+	/* The peer may have connected again meanwhile. */
+	look_for_twin(out);
 }
 
 static void close_copy(struct wf_source *source)

@@ -12,6 +12,8 @@
  * uses its socket for sending, too, and answers JOINED; B still reads the old
  * socket, because A may use it to wake B. A then also uses the shared socket,
  * and closes the old one. If A ends before that, B still has the old socket.
+ * If B cannot do it yet, because a ring that A has given up is still its twin, B
+ * does it when that ring has gone: A asks once.
  *
  * While two channels share a socket, the end of the socket cannot tell the end
  * of only one of them. LEFT tells that the sending end is closed, SHUT that the

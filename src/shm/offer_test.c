@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "shm/conn.h"
 #include "shm/guest.h"
@@ -403,6 +404,47 @@ static void test_no_memory_to_start_over(void **state)
 	expect_messages(w, 0, 1);
 }
 
+/* Bug: a side that had no descriptors for the welcome connected again after the
+ * peer had used its offer, and the two channels kept a socket each for ever. With
+ * some fifty such pairs a process had no descriptor left for other peers. The peer
+ * hears of both at once, before it has closed the first ring, or one by one. */
+static void test_one_socket_after_starting_over(void **state)
+{
+	for (int way = 0; way < 4; way++) {
+		struct world *w;
+		int i = way & 1;
+
+		open_world((void **)&w);
+		send_one(w, i);
+		send_one(w, !i);
+		check_offered(w, !i);
+		fail_welcomes = 1;
+		wf_core_look(&w->s[i].core, wf_base_clock_ns());
+		assert_int_equal(fail_welcomes, 0);
+		for (int k = 0; k < 5000 && out_of(w, i) &&
+				out_of(w, i)->state != WF_SHM_OUT_OPEN;
+		     k++) {
+			struct timespec nap = { .tv_nsec = 1000000 };
+
+			look(w, i);
+			if (way >= 2)
+				look(w, !i);
+			else if (out_of(w, i)->state == WF_SHM_OUT_GREETED)
+				look(w, !i);
+			nanosleep(&nap, NULL);
+		}
+		settle(w);
+		for (int side = 0; side < 2; side++) {
+			assert_int_equal(out_of(w, side)->state,
+					 WF_SHM_OUT_OPEN);
+			assert_int_equal(w->s[side].ep.watch.count, 1);
+			assert_int_equal(sockets(w, side), 1);
+		}
+		close_world((void **)&w);
+	}
+	(void)state;
+}
+
 static void reach_time_out(struct world *w, int i)
 {
 	struct wf_shm_ep *ep = &w->s[i].ep;
@@ -559,6 +601,7 @@ int main(void)
 		cmocka_unit_test_setup(test_old_kernel, heal),
 		cmocka_unit_test_setup(test_no_memory_to_use, heal),
 		TEST(test_no_memory_to_start_over),
+		TEST(test_one_socket_after_starting_over),
 		TEST(test_answer_at_time_out),
 		TEST(test_answer_after_time_out),
 		TEST(test_removed_before_answer),

@@ -80,8 +80,10 @@ struct wf_shm_out {
 	struct wf_shm_in *twin; /* has the same socket */
 	struct wf_shm_offer *offer; /* a ring for the peer (offer.h), or NULL */
 	uint32_t number;	    /* the channel's, in notes */
-	bool told;		    /* we have told the peer that we end */
-	bool shut;		    /* the peer does not read any more */
+	uint32_t join; /* joins: the ring whose socket the peer offers us */
+	bool joins;
+	bool told; /* we have told the peer that we end */
+	bool shut; /* the peer does not read any more */
 	bool gone; /* given up, but the peer may use our offer */
 	bool cut;  /* GREETED: the peer cannot answer any more */
 	struct wf_shm_letter *room; /* GREETED by a letter: for its answer */
