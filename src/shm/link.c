@@ -138,9 +138,12 @@ static void on_join(struct wf_shm_out *out, uint32_t number)
 	in->twin = out;
 }
 
-/* Something that kept @out from having a twin has gone. */
+/* Something that kept @out from having a twin has gone. An endpoint that closes
+ * looks for none: the rings of its list are being freed. */
 static void look_for_twin(struct wf_shm_out *out)
 {
+	if (out->ep->closing)
+		return;
 	if (out->joins)
 		on_join(out, out->join);
 	else

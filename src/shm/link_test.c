@@ -129,6 +129,37 @@ static void test_all_ends(void **state)
 	(void)state;
 }
 
+/* An endpoint closes a ring whose socket it shares after a ring of another peer.
+ * Bug: it then looked among its rings for another one to share the socket with,
+ * also at the one that it had just freed (seen by sanitizers). */
+static void test_closes_in_turn(void **state)
+{
+	struct side third = { 0 };
+	struct world *w;
+
+	(void)state;
+	open_world((void **)&w);
+	open_side(w, &third);
+	third.peer = w->s[0].ep.host->addr;
+	send_from(&third);
+	settle(w);
+	send_one(w, 0);
+	settle(w);
+	send_one(w, 1);
+	settle(w);
+	assert_int_equal(w->s[0].ep.watch.count, 2);
+	assert_null(w->s[0].ep.watch.ins[0]->twin);
+	assert_non_null(w->s[0].ep.watch.ins[1]->twin);
+	close_side(&w->s[0]);
+	for (int i = 0; i < 10; i++)
+		look(w, 1);
+	assert_int_equal(sockets(w, 1), 0);
+	close_side(&w->s[1]);
+	close_side(&third);
+	wf_op_regs_close(&w->regs);
+	free(w);
+}
+
 /* Any order of sending, leaving, breaking and looking. */
 static void test_any_order(void **state)
 {
@@ -166,6 +197,7 @@ int main(void)
 		cmocka_unit_test(test_one_socket),
 		cmocka_unit_test(test_one_ends),
 		cmocka_unit_test(test_all_ends),
+		cmocka_unit_test(test_closes_in_turn),
 		cmocka_unit_test(test_any_order),
 	};
 

@@ -39,27 +39,37 @@ static inline uint64_t find_name(void *arg, const struct wf_addr *addr)
 	return wf_base_addr_equal(addr, &s->peer) ? 0 : WF_MATCH_ANY;
 }
 
+static inline void open_side(struct world *w, struct side *s)
+{
+	const struct wf_shm_ep_attr attr = joined_attr();
+	struct wf_host host;
+
+	assert_int_equal(wf_op_compq_init(&s->cq, 64, false), 0);
+	wf_match_rxq_init(&s->rxq, &s->cq);
+	host = joined_host(&s->cq, &s->rxq, &w->regs);
+	host.names = (struct wf_names){
+		.get = get_name,
+		.find = find_name,
+		.arg = s,
+	};
+	joined_open_ep(&s->core, &s->ep, host, &attr);
+}
+
+static inline void close_side(struct side *s)
+{
+	wf_core_close(&s->core);
+	wf_match_rxq_fini(&s->rxq);
+	wf_op_compq_fini(&s->cq);
+}
+
 static inline int open_world(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
-	const struct wf_shm_ep_attr attr = joined_attr();
 
 	assert_non_null(w);
 	assert_int_equal(wf_op_regs_open(&w->regs, false), 0);
-	for (int i = 0; i < 2; i++) {
-		struct side *s = &w->s[i];
-		struct wf_host host;
-
-		assert_int_equal(wf_op_compq_init(&s->cq, 64, false), 0);
-		wf_match_rxq_init(&s->rxq, &s->cq);
-		host = joined_host(&s->cq, &s->rxq, &w->regs);
-		host.names = (struct wf_names){
-			.get = get_name,
-			.find = find_name,
-			.arg = s,
-		};
-		joined_open_ep(&s->core, &s->ep, host, &attr);
-	}
+	for (int i = 0; i < 2; i++)
+		open_side(w, &w->s[i]);
 	for (int i = 0; i < 2; i++)
 		w->s[i].peer = w->s[!i].ep.host->addr;
 	*state = w;
@@ -70,17 +80,14 @@ static inline int close_world(void **state)
 {
 	struct world *w = *state;
 
-	for (int i = 0; i < 2; i++) {
-		wf_core_close(&w->s[i].core);
-		wf_match_rxq_fini(&w->s[i].rxq);
-		wf_op_compq_fini(&w->s[i].cq);
-	}
+	for (int i = 0; i < 2; i++)
+		close_side(&w->s[i]);
 	wf_op_regs_close(&w->regs);
 	free(w);
 	return 0;
 }
 
-static inline void send_one(struct world *w, int i)
+static inline void send_from(struct side *s)
 {
 	static uint8_t bytes[WF_SHM_LETTER_MAX + 1];
 	const struct joined_buf b = {
@@ -92,10 +99,15 @@ static inline void send_one(struct world *w, int i)
 
 	/* The second of two is not injected before the peer has answered. */
 	tx.inject = true;
-	if (wf_core_submit(&w->s[i].core, 0, &tx) == -EAGAIN) {
+	if (wf_core_submit(&s->core, 0, &tx) == -EAGAIN) {
 		tx.inject = false;
-		assert_int_equal(wf_core_submit(&w->s[i].core, 0, &tx), 0);
+		assert_int_equal(wf_core_submit(&s->core, 0, &tx), 0);
 	}
+}
+
+static inline void send_one(struct world *w, int i)
+{
+	send_from(&w->s[i]);
 }
 
 /* The same, without a look at who waits to be accepted: the peer may have

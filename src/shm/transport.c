@@ -148,6 +148,7 @@ static void shm_close(void *self)
 		wf_warn("closed before the peer read all injected messages");
 		break;
 	}
+	ep->closing = true;
 	for (uint32_t i = 0; i < ep->watch.count; i++)
 		wf_shm_in_close(ep->watch.ins[i], 0);
 	wf_list_for_each (pos, tmp, &ep->all_outs)
