@@ -97,11 +97,16 @@ def check_refusal():
         os.setgid(65534)
         os.setuid(65534)
 
-    mine = WORK / "mine"
+    mine, roots, hidden = (WORK / name for name in ("mine", "roots", "hidden"))
+    (hidden / "build").mkdir(parents=True)
+    os.chmod(hidden, 0o700)
     mine.mkdir()
     os.chown(mine, 65534, 65534)
-    # The second bug: meson's own message about its folder, a traceback.
-    for build, word in ((mine, str(PREFIX)), (BUILD, f"{BUILD} belongs to")):
+    roots.mkdir(mode=0o755)
+    # The second bug: meson's own message about its folder, a traceback. The third
+    # one: "belongs to :" and nobody's name for a folder below /root.
+    for build, word in ((mine, str(PREFIX)), (roots, f"{roots} belongs to root"),
+                        (hidden / "build", "you may not open")):
         said = run(["sh", script, str(build), str(PREFIX)], 1,
                    preexec_fn=drop).decode()
         if said.count("\n") != 1 or not said.startswith("weft: ") or \
