@@ -120,6 +120,7 @@ static void receiver(struct weft_test_line *line, void *arg)
 
 	(void)line;
 	(void)arg;
+	weft_test_load(); /* from folders that the user may not see */
 	weft_test_fork(&to_sender, sender, NULL);
 	become_user();
 	weft_test_open(&t, NULL);

@@ -16,6 +16,10 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "common"))
+# pylint: disable=wrong-import-position
+import copied  # noqa: E402
+
 WEFT = os.path.join(os.environ.get("WEFT_BUILD", "build"), "tools", "weft")
 NOBODY = 65534
 
@@ -154,9 +158,8 @@ def check_complaints():
     if os.geteuid():
         return
     with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)
-        program = shutil.copy(WEFT, folder)
-        said = bench("rate", "--over", "veth", code=1, program=program,
+        said = bench("rate", "--over", "veth", code=1,
+                     program=copied.weft(folder),
                      user=NOBODY, group=NOBODY, extra_groups=[])[1]
         if "root" not in said or "loopback" not in said:
             fail(said)
