@@ -32,11 +32,20 @@ def fail(text):
     sys.exit(1)
 
 
+def copy_into(folder):
+    """The command, for a user who has no access to a clone below a home folder."""
+    shutil.copy(os.path.join(os.path.dirname(WEFT), "..", "src", "libwd.so.0"),
+                folder)
+    return shutil.copy(WEFT, folder)
+
+
 def stat(*options, pid=None, program=WEFT, user=None, code=0):
     command = [program, "stat", *options]
     if pid:
         command += ["--pid", str(pid)]
-    more = {"user": user, "group": user, "extra_groups": []} if user else {}
+    more = {"user": user, "group": user, "extra_groups": [],
+            "env": {**os.environ, "LD_LIBRARY_PATH": os.path.dirname(program)}
+            } if user else {}
     done = subprocess.run(command, text=True, check=False, timeout=60,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, **more)
@@ -250,7 +259,7 @@ def check_other_user():
     fd = page.publish(page.make({"a": 1}))
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
-        program = shutil.copy(WEFT, folder)
+        program = copy_into(folder)
         said = stat("-i", "0.1", pid=os.getpid(), program=program,
                     user=NOBODY, code=1)[0]
         if "may not be looked into" not in said or "192.0.2.7" in said:
