@@ -104,14 +104,25 @@ def check_refusal():
     os.chown(mine, 65534, 65534)
     roots.mkdir(mode=0o755)
     # The second bug: meson's own message about its folder, a traceback. The third
-    # one: "belongs to :" and nobody's name for a folder below /root.
+    # one: "belongs to :" and nobody's name for a folder below /root. The fourth:
+    # a folder that is not there was one that nobody may open.
     for build, word in ((mine, str(PREFIX)), (roots, f"{roots} belongs to root"),
-                        (hidden / "build", "you may not open")):
+                        (hidden / "build", "you may not open"),
+                        (WORK / "no" / "build", "there is no build")):
         said = run(["sh", script, str(build), str(PREFIX)], 1,
                    preexec_fn=drop).decode()
         if said.count("\n") != 1 or not said.startswith("weft: ") or \
                 "PREFIX=" not in said or word not in said:
             fail(f"not one line that helps:\n{said}")
+
+
+def check_no_build():
+    """Bug: a traceback of Python."""
+    none = WORK / "none"
+    none.mkdir()
+    said = run(["sh", SRC / "scripts" / "install", none, PREFIX], 1).decode()
+    if said.count("\n") != 1 or f"{none} is no build" not in said:
+        fail(f"not one line that helps:\n{said}")
 
 
 def check_sources():
@@ -281,6 +292,10 @@ def check_user():
     if subprocess.run([*become, "true"], check=False).returncode:
         print("installing as a user is not tried: no user namespace")
         return
+    # `sudo make test` where a user has built: nobody's there.
+    if os.stat(BUILD).st_uid:
+        print("installing as a user is not tried: the build is not root's")
+        return
     run(["unshare", "-m", "sh", "-ec", f'{read_only}; exec "$@"', "user",
          *become, sys.executable, "-B", __file__, "user"])
 
@@ -403,6 +418,7 @@ def main():
         enter()
     prepare()
     check_refusal()
+    check_no_build()
     check_sources()
     libdir = PREFIX / options["libdir"]
     printed = run([SRC / "scripts" / "install", BUILD, PREFIX],
