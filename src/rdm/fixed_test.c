@@ -5,6 +5,7 @@
  */
 #include "rdm/script_test.h"
 
+#include "base/log.h"
 #include "rdm/crowd.h"
 #include "rdm/lost.h"
 #include "rdm/pkt.h"
@@ -319,7 +320,20 @@ static void test_asks_whether_back(void **state)
 	script_close(s);
 }
 
-/* Bug: two packets were kept for each message to a peer that was dead. */
+static int lost_lines;
+
+static void take_line(enum wf_log_level level, const char *func, int line,
+		      const char *text)
+{
+	(void)level;
+	(void)func;
+	(void)line;
+	lost_lines += strstr(text, " is lost: ") ||
+		      strstr(text, "more peers are lost");
+}
+
+/* Bugs: two packets were kept for each message to a peer that was dead; and each
+ * message wrote a line to the log. */
 static void test_sends_to_the_dead(void **state)
 {
 	struct script *s = begin();
@@ -328,6 +342,8 @@ static void test_sends_to_the_dead(void **state)
 	size_t kept;
 
 	(void)state;
+	lost_lines = 0;
+	wf_base_log_set_sink(take_line);
 	wf_nic_qp_destroy(s->qp);
 	s->qp = NULL;
 	/* The device may say first that it has lost the peer, not that the peer
@@ -350,6 +366,8 @@ static void test_sends_to_the_dead(void **state)
 	assert_int_equal(ep->small_pkts.in_use, kept);
 	assert_int_equal(ep->tx_pool.in_use, 0);
 	assert_int_equal(script_peer(s)->next_msg_id, used);
+	assert_in_range(lost_lines, 1, 2);
+	wf_base_log_set_sink(NULL);
 	script_close(s);
 }
 

@@ -427,11 +427,12 @@ static bool is_replaced(const struct wf_rdm_peer *peer)
 	       path.replaced;
 }
 
-/* In this life. */
+/* In this life, and since it was found to be gone. */
 static bool was_heard(const struct wf_rdm_peer *peer)
 {
-	return peer->greeted_us ||
-	       (!peer->life.fixed && peer->life.theirs && !peer->life.over);
+	if (peer->life.fixed)
+		return peer->greeted_us && !peer->gone;
+	return peer->greeted_us || (peer->life.theirs && !peer->life.over);
 }
 
 void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)

@@ -80,10 +80,12 @@ static bool may_join(const struct wf_shm_out *out, const struct wf_shm_in *in)
 	       out->mover.process == in->mover.process;
 }
 
-/* Sends the request; nothing changes before the answer. */
+/* Sends the request; nothing changes before the answer. The channel that an earlier
+ * one named may have ended before the peer could agree. */
 static void ask(struct wf_shm_out *out, struct wf_shm_in *in)
 {
-	if (in->asked || !may_join(out, in) || !is_lower(out->ep, in))
+	if ((in->asked && in->asked_for == out->number) || !may_join(out, in) ||
+	    !is_lower(out->ep, in))
 		return;
 	in->asked = !tell(in->sock.fd, WF_SHM_NOTE_JOIN, out->number);
 	in->asked_for = out->number;
@@ -150,12 +152,13 @@ static void look_for_twin(struct wf_shm_out *out)
 		wf_shm_link_out_opened(out);
 }
 
-static void on_joined(struct wf_shm_in *in)
+/* The answer may be to an earlier request than the last. */
+static void on_joined(struct wf_shm_in *in, uint32_t number)
 {
 	struct wf_shm_out *out = wf_shm_ep_out(in->ep, in->src);
 
-	if (!in->asked || !out || out->number != in->asked_for ||
-	    !may_join(out, in))
+	if (!in->asked || number != in->asked_for || !out ||
+	    out->number != number || !may_join(out, in))
 		return;
 	wf_shm_conn_drop(in->ep, &in->sock);
 	in->asked = false;
@@ -206,7 +209,7 @@ static void take_note(struct wf_shm_out *out, struct wf_shm_in *in,
 		break;
 	case WF_SHM_NOTE_JOINED:
 		if (in)
-			on_joined(in);
+			on_joined(in, note->number);
 		break;
 	case WF_SHM_NOTE_LEFT:
 		on_left(out, in, note->number);
@@ -246,6 +249,14 @@ static bool take_words(const struct wf_source *source, struct wf_shm_out *out,
 	return true;
 }
 
+/* The shared socket has ended. The peer had not joined yet, and may still be
+ * alive. */
+static void return_to_old(struct wf_shm_out *out)
+{
+	wf_transport_loop_move(&out->ep->host->loop, &out->old, &out->sock);
+	look_for_twin(out);
+}
+
 void wf_shm_link_out_ready(struct wf_shm_out *out, uint32_t events)
 {
 	bool over = events & WF_LOOP_OVER;
@@ -256,10 +267,8 @@ void wf_shm_link_out_ready(struct wf_shm_out *out, uint32_t events)
 	if (!over || out->sock.fd < 0)
 		return;
 	if (out->old.fd >= 0) {
-		/* The peer has not joined yet, and may still be alive. */
 		wf_shm_conn_drop(out->ep, &out->sock);
-		wf_transport_loop_move(&out->ep->host->loop, &out->old,
-				       &out->sock);
+		return_to_old(out);
 		return;
 	}
 	if (!wf_shm_offer_ended(out))
@@ -289,10 +298,8 @@ void wf_shm_link_in_ready(struct wf_source *source, uint32_t events,
 	wf_transport_loop_remove(&in->ep->host->loop, source);
 	out = in->twin;
 	if (out && out->old.fd >= 0) {
-		/* The peer has not joined yet, and may still be alive. */
-		wf_transport_loop_move(&in->ep->host->loop, &out->old,
-				       &out->sock);
 		untwin(out, in);
+		return_to_old(out);
 	} else if (out) {
 		end_out(out);
 	}
@@ -308,7 +315,7 @@ void wf_shm_link_old_ready(struct wf_source *source, uint32_t events,
 
 	(void)now;
 	if (events & EPOLLIN)
-		over |= !take_words(source, NULL, NULL);
+		over |= !take_words(source, out, NULL);
 	if (!over)
 		return;
 	wf_shm_conn_drop(out->ep, source);

@@ -13,7 +13,7 @@
  * socket, because A may use it to wake B. A then also uses the shared socket,
  * and closes the old one. If A ends before that, B still has the old socket.
  * If B cannot do it yet, because a ring that A has given up is still its twin, B
- * does it when that ring has gone: A asks once.
+ * does it when that ring has gone: A asks once for each channel that it connects.
  *
  * While two channels share a socket, the end of the socket cannot tell the end
  * of only one of them. LEFT tells that the sending end is closed, SHUT that the

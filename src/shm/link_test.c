@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "os/poll.h"
+#include "shm/guest.h"
 #include "shm/sides_test.h"
 
 /* When all was heard: each sending end has a receiving end over there, and each
@@ -160,6 +162,44 @@ static void test_closes_in_turn(void **state)
 	free(w);
 }
 
+/* A channel ends while the peer is asked to use its socket, and is opened again. The
+ * peer has not read that, or has agreed; or it hears of the new channel before it
+ * hears that the old one has ended. Bug: the peer was not asked for the new channel,
+ * and the two sides kept a socket each for ever. */
+static void test_ends_while_asked(void **state)
+{
+	(void)state;
+	for (int way = 0; way < 3; way++) {
+		const struct wf_shm_watch *watch;
+		struct world *w;
+
+		open_world((void **)&w);
+		watch = &w->s[0].ep.watch;
+		send_one(w, 0);
+		send_blind(w, 1);
+		for (int i = 0;
+		     i < 40 && !(watch->count && watch->ins[0]->asked); i++)
+			look(w, !(i & 1));
+		assert_true(watch->ins[0]->asked);
+		assert_int_equal(sockets(w, 0), 2);
+		for (int i = 0; i < 2 && way; i++)
+			look(w, 1); /* the answer to its hello comes before */
+		assert_int_equal(out_of(w, 1)->old.fd >= 0, way > 0);
+		leave(w, 0);
+		send_one(w, 0);
+		if (way == 2) {
+			wf_shm_guest_accept(&w->s[1].ep);
+			look(w, 0);
+			wf_shm_link_old_ready(&out_of(w, 1)->old, EPOLLIN, 0);
+			assert_true(out_of(w, 1)->joins);
+		}
+		settle(w);
+		check(w);
+		assert_int_equal(sockets(w, 0), 1);
+		close_world((void **)&w);
+	}
+}
+
 /* Any order of sending, leaving, breaking and looking. */
 static void test_any_order(void **state)
 {
@@ -187,6 +227,12 @@ static void test_any_order(void **state)
 		}
 		settle(w);
 		check(w);
+		for (int i = 0; i < 2; i++) {
+			send_one(w, i);
+			settle(w);
+		}
+		check(w);
+		assert_int_equal(sockets(w, 0), 1);
 	}
 	close_world((void **)&w);
 }
@@ -198,6 +244,7 @@ int main(void)
 		cmocka_unit_test(test_one_ends),
 		cmocka_unit_test(test_all_ends),
 		cmocka_unit_test(test_closes_in_turn),
+		cmocka_unit_test(test_ends_while_asked),
 		cmocka_unit_test(test_any_order),
 	};
 

@@ -120,8 +120,11 @@ void wf_shm_silence_short(struct wf_shm_ep *ep, int err, uint64_t now)
 {
 	if (!is_short(err))
 		return;
-	if (!ep->short_since || now - ep->short_last > SHORT_PAUSE)
+	/* Times are of the look or of the call: not all in order. */
+	if (!ep->short_since || now > ep->short_last + SHORT_PAUSE)
 		ep->short_since = now;
+	if (now < ep->short_last)
+		return;
 	ep->short_last = now;
 	if (now - ep->short_since >= SHORT_FOR)
 		tell_short(ep, err, now - ep->short_since);

@@ -89,6 +89,24 @@ static void test_short(void **state)
 	assert_int_equal(of_process, 1);
 }
 
+/* Bug: a time that was taken a little sooner than the last one, as that of a look
+ * in which a call took its own, counted as a pause, and the line came late or
+ * never. */
+static void test_short_out_of_order(void **state)
+{
+	static struct wf_shm_ep ep;
+	uint64_t now = 100 * WF_NS_PER_S;
+
+	(void)state;
+	wf_base_log_set_sink(take_line);
+	of_process = 0;
+	for (int i = 0; i <= 4; i++) {
+		wf_shm_silence_short(&ep, EMFILE, now + (uint64_t)i * STEP);
+		wf_shm_silence_short(&ep, EMFILE, now + (uint64_t)i * STEP - 1);
+	}
+	assert_int_equal(of_process, 1);
+}
+
 /* The line says whose descriptors they are. */
 static void test_whose(void **state)
 {
@@ -113,6 +131,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_short),
+		cmocka_unit_test(test_short_out_of_order),
 		cmocka_unit_test(test_whose),
 	};
 
