@@ -46,7 +46,6 @@ ssize_t __real_send(int fd, const void *buf, size_t len, int flags);
 ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags);
 ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
-
 int __real_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
 int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
 int __real_timerfd_create(int clock, int flags);
@@ -197,8 +196,6 @@ static int close_world(void **state)
 	return 0;
 }
 
-/* Begins to connect. Times are counted from there: a busy machine may not have run
- * us since the endpoints were opened. */
 static struct wf_shm_out *send_one(struct world *w)
 {
 	static uint64_t value;
@@ -212,7 +209,7 @@ static struct wf_shm_out *send_one(struct world *w)
 	return out;
 }
 
-/* Sockets are looked at so many ms after the start. */
+/* Sockets are looked at so many ms after the last send_one(). */
 static void look(struct world *w, struct wf_shm_ep *ep, uint64_t ms)
 {
 	wf_core_look(joined_core(ep), w->start + ms * WF_NS_PER_MS);
