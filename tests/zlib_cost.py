@@ -23,7 +23,6 @@ LIBRARY = BUILD / "src" / "libweft-z.so.1"
 CASES = (
     ("inflate", 80, 200, 1),
     ("inflate", 4096, 50, 1),
-    ("inflate-4K", 16384, 20, 1),
     # By zlib itself.
     ("deflate-flush", 80, 40, 1.1),
 )
