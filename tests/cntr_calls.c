@@ -33,7 +33,7 @@ static struct fid_cntr *open_cntr(struct weft_test *t, enum fi_wait_obj wait)
 /* "A small, but undefined, delay may occur." */
 static void expect(struct fid_cntr *cntr, uint64_t value, uint64_t errors)
 {
-	uint64_t end = weft_test_ms() + 5000;
+	uint64_t end = weft_test_ms() + WEFT_TEST_PATIENCE_MS;
 
 	while ((fi_cntr_read(cntr) != value ||
 		fi_cntr_readerr(cntr) != errors) &&

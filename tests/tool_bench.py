@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`weft bench --over`: messages really go by packets and arrive complete, the
 namespaces are removed afterwards, also after an interrupt, workers do not outlive
-a parent that was killed, and requests that cannot be measured are refused with a
-reason. No timing decides the result."""
+a parent that was killed, requests that cannot be measured are refused with a
+reason, and memory is what documents say. No timing decides the result."""
 
 import itertools
 import json
 import os
+import pathlib
+import platform
 import re
 import shutil
 import signal
@@ -21,6 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "common"))
 import copied  # noqa: E402
 
 WEFT = os.path.join(os.environ.get("WEFT_BUILD", "build"), "tools", "weft")
+SRC = pathlib.Path(os.environ.get("WEFT_SRC", "."))
 NOBODY = 65534
 
 
@@ -134,6 +137,41 @@ def check_packets(over):
     left = [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
     if left:
         fail(f"left behind: {left}")
+
+
+def figures(page, pattern):
+    found = re.findall(pattern, (SRC / page).read_text(encoding="utf-8"))
+    if len(found) != 1:
+        fail(f"{page}: {pattern}: {found}")
+    return tuple(map(int, found[0]))
+
+
+def check_memory():
+    """What README.md and docs/performance.md say of memory is what the bench finds.
+    Bug: each of the three named other figures, up to nine times as large."""
+    said = figures("README.md", r"(\d+)-(\d+) KiB for an idle endpoint, (\d+) KiB "
+                                r"for a pair .* at most (\d+) KiB")
+    again = figures("docs/performance.md",
+                    r"\| (\d+)-(\d+) KiB touched; .*\n.*\| (\d+) KiB touched "
+                    r"after two messages .* at most (\d+) KiB")
+    if said != again:
+        fail(f"README.md: {said} KiB, docs/performance.md: {again}")
+    if tuple(map(int, platform.release().split(".")[:2])) < (5, 14):
+        return  # rings take their memory at once there
+    least, most, pair, _ = said
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "out.json")
+        # With this variable, which meson sets, malloc() touches all that it returns.
+        bench("memory", "--peers", "64", "-r", "5", "-t", "1", "--json", path,
+              env={name: value for name, value in os.environ.items()
+                   if name != "MALLOC_PERTURB_"})
+        with open(path, encoding="utf-8") as text:
+            results = json.load(text)["results"]
+    found = {one["test"]: one["value"] for one in results}
+    # Processes that come and go change how pages are divided among all.
+    if not least / 2 <= found["endpoint-memory"] <= most * 2 or \
+            not pair / 3 <= found["pair-memory"] <= pair * 3:
+        fail(f"{found}, README.md says {said}")
 
 
 def check_complaints():
@@ -318,6 +356,7 @@ def main():
     check_limit()
     check_orphans()
     check_unwritable()
+    check_memory()
     check_whole("loopback")
     check_packets("loopback")
     if has_namespaces():

@@ -279,7 +279,7 @@ static void test_fork_inside(void **state)
 		wd_alg_poll(0);
 	}
 	if (!forked) {
-		alarm(20);
+		alarm(100);
 		if (!TSAN)
 			wd_alg_async_fini();
 		_exit(0);

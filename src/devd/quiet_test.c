@@ -55,6 +55,16 @@ static void open_device(struct wf_drv_device *device, const char *name,
 
 /* -- the client ------------------------------------------------------------ */
 
+static void expect_asleep(const struct wf_drv_device *device)
+{
+	uint64_t end = wf_base_clock_ns() + RIG_PATIENCE;
+
+	while (!atomic_load(&device->mmio->device_sleeps)) {
+		assert_true(wf_base_clock_ns() < end);
+		usleep(1000);
+	}
+}
+
 /* A bug: the device ran out of room for completions and went to sleep; the
  * credit that made room did not wake it. */
 static void test_late_reader(void **state)
@@ -73,8 +83,8 @@ static void test_late_reader(void **state)
 		for (uint32_t i = 0; i < depth; i++)
 			assert_int_equal(
 				wf_drv_device_submit(&device, &job, false), 0);
-		usleep(20000);
-		assert_int_equal(atomic_load(&device.mmio->device_sleeps), 1);
+		usleep(20000); /* it has seldom looked and not slept yet */
+		expect_asleep(&device);
 		for (uint32_t i = 0; i < depth; i++)
 			assert_int_equal(rig_result(&device, round == 1).status,
 					 0);
@@ -466,29 +476,31 @@ static void test_slow_job(void **state)
 
 struct parallel {
 	pthread_t thread;
+	struct wf_drv_device device;
 	int err;
+	atomic_bool answered;
 };
 
 static void *opens_stopped(void *arg)
 {
 	struct parallel *p = arg;
-	struct wf_drv_device device;
 
-	p->err = rig_open(&device, rig.socket, 0);
+	p->err = rig_open(&p->device, rig.socket, 0);
+	atomic_store(&p->answered, true);
 	return NULL;
 }
 
-/* Another device is not held up by one that is stopped: neither requests nor
- * releases wait for it. */
+/* Another device is not held up by one that is stopped: while somebody waits for an
+ * answer of that one, neither requests nor releases wait. */
 static void test_stopped_neighbour(void **state)
 {
+	struct parallel p = { .answered = false };
 	struct wf_drv_device good, stopped;
-	struct parallel p;
 	struct rig second;
-	uint64_t start, most = 0;
 	char path[WD_PATH_SIZE];
 
 	(void)state;
+	wf_chan_session_reply_ms = (int)(RIG_PATIENCE / WF_NS_PER_MS);
 	rig_init(&second);
 	rig_fork(&second);
 	open_device(&good, "share-0", 0);
@@ -498,20 +510,18 @@ static void test_stopped_neighbour(void **state)
 	strcat(rig.socket, ":sva-0"); /* no name, no list: lookup alone */
 	pthread_create(&p.thread, NULL, opens_stopped, &p);
 	for (int i = 0; i < 20; i++) {
-		start = wf_base_clock_ns();
 		wf_drv_device_close(&good);
 		open_device(&good, "share-0", 1u << 16);
 		rig_nop(&good);
-		start = wf_base_clock_ns() - start;
-		most = start > most ? start : most;
 		usleep(20000);
 	}
-	assert_true(most <
-		    (uint64_t)wf_chan_session_reply_ms / 2 * WF_NS_PER_MS);
-	pthread_join(p.thread, NULL);
-	assert_int_equal(p.err, -ENODEV);
-	*strchr(rig.socket, ':') = '\0';
+	assert_false(atomic_load(&p.answered));
 	kill(rig.pid, SIGCONT);
+	pthread_join(p.thread, NULL);
+	assert_int_equal(p.err, 0);
+	wf_chan_session_reply_ms = REPLY_MS;
+	*strchr(rig.socket, ':') = '\0';
+	wf_drv_device_close(&p.device);
 	wf_drv_device_close(&stopped);
 	wf_drv_device_close(&good);
 	rig_kill(&second);
@@ -527,6 +537,8 @@ static void test_stopped_anywhere(void **state)
 	pid_t teaser = fork();
 
 	(void)state;
+	/* It answers, however late a busy machine lets it. */
+	wf_chan_session_reply_ms = (int)(RIG_PATIENCE / WF_NS_PER_MS);
 	if (!teaser) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (int i = 0; i < 150; i++) {
@@ -549,6 +561,7 @@ static void test_stopped_anywhere(void **state)
 		}
 		wf_drv_device_close(&device);
 	}
+	wf_chan_session_reply_ms = REPLY_MS;
 }
 
 int main(void)

@@ -400,7 +400,7 @@ static void use_locks(void)
 	static uint8_t many[64 * 64 + 64];
 	uint8_t one[WF_OP_AMO_SIZE_MAX] = { 1 };
 
-	alarm(20);
+	alarm(100);
 	for (size_t at = 1; at < sizeof(many) - 8; at += 64)
 		wf_op_amo_run(WF_OP_AMO_WRITE, FI_SUM, FI_UINT64, many + at,
 			      one, NULL, NULL, 1);

