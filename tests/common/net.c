@@ -205,6 +205,18 @@ unsigned long long net_fragments(void)
 	return total;
 }
 
+unsigned long long net_tcp_count(const char *name)
+{
+	FILE *all = fopen("/proc/thread-self/net/netstat", "r");
+	static char names[8192], numbers[8192];
+
+	CHECK(all);
+	CHECK(fgets(names, sizeof(names), all) &&
+	      fgets(numbers, sizeof(numbers), all));
+	fclose(all);
+	return column(names, numbers, name);
+}
+
 unsigned long long net_sent(const char *link)
 {
 	FILE *all = fopen("/proc/thread-self/net/dev", "r");

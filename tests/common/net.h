@@ -40,6 +40,9 @@ void net_ip(int host, const char *format, ...)
 /* Packets that the caller's host has fragmented so far. */
 unsigned long long net_fragments(void);
 
+/* Of the caller's host: one of the counters of TCP in /proc/net/netstat. */
+unsigned long long net_tcp_count(const char *name);
+
 /* Bytes that the caller's host has sent over @link. */
 unsigned long long net_sent(const char *link);
 

@@ -2,7 +2,8 @@
 /*
  * Unit tests of descriptors: with fewer than there are peers, connections that
  * are idle are closed for others, every message arrives, and one line says what
- * to do; those that were not used for long are given back.
+ * to do; without any, requests end with an error; those that were not used for
+ * long are given back.
  */
 #include "nic/pair_test.h"
 
@@ -102,9 +103,8 @@ static unsigned int connections(struct side *s)
 	return count;
 }
 
-/* Bug: a device that had accepted with the last descriptor asked whether there
- * was more, took the answer for a shortage, and closed what it had accepted. */
-static void run_with(unsigned int spare)
+/* So many descriptors more than there are may be opened. Returns the limit. */
+static struct rlimit limit_to(unsigned int spare)
 {
 	struct rlimit before, few;
 	int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -117,6 +117,15 @@ static void run_with(unsigned int spare)
 	lines = 0;
 	wf_base_log_set_sink(take_line);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	return before;
+}
+
+/* Bug: a device that had accepted with the last descriptor asked whether there
+ * was more, took the answer for a shortage, and closed what it had accepted. */
+static void run_with(unsigned int spare)
+{
+	struct rlimit before = limit_to(spare);
+
 	for (int round = 0; round < 3; round++) {
 		for (unsigned int i = 0; i < PEERS; i++)
 			talk_to(i);
@@ -149,6 +158,31 @@ static void test_odd(void **state)
 	run_with(FREE - 1);
 }
 
+/* There is none, nor a connection that could be closed for one: the requests end
+ * when the time for connecting is over, one line says why, and with descriptors
+ * the peer is reached. */
+static void test_none(void **state)
+{
+	struct rlimit before = limit_to(0);
+	struct wf_nic_wr wr;
+
+	(void)state;
+	wf_tcp_dev_of(hub.nic)->connect_ns = 200 * WF_NS_PER_MS;
+	hub.ah = handles[0];
+	wr = pair_wr(&hub, &others[0], 1);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(wf_nic_post_inline(hub.qp, &wr, "none", 4), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(wait_for(&hub).status, WF_NIC_UNREACH);
+	assert_int_equal(lines, 1);
+	assert_int_equal(COUNTED(&hub, peer_deaths), 1);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	wf_tcp_dev_of(hub.nic)->connect_ns = PAIR_LOST * WF_NS_PER_S;
+	assert_int_equal(wf_nic_ah_renew(hub.nic, handles[0]), 0);
+	talk_to(0);
+	assert_int_equal(lines, 1);
+}
+
 static void test_idle(void **state)
 {
 	uint64_t end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
@@ -179,6 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_few, open_all, close_all),
 		cmocka_unit_test_setup_teardown(test_odd, open_all, close_all),
+		cmocka_unit_test_setup_teardown(test_none, open_all, close_all),
 		cmocka_unit_test_setup_teardown(test_idle, open_all, close_all),
 	};
 

@@ -19,21 +19,33 @@ static void post(struct side *from, struct side *to, uint64_t id)
 	assert_int_equal(wf_nic_post_inline(from->qp, &wr, &id, sizeof(id)), 0);
 }
 
-/* Connects to @s as the peer of port @port, and waits for the welcome. */
-static int enter(struct side *s, unsigned int port, uint8_t channel)
+static struct wf_tcp_hello guest_hello(unsigned int port, uint8_t channel)
 {
-	const struct wf_addr *to = wf_nic_socket(s->nic);
-	int fd = socket(to->sa.sa_family, SOCK_STREAM, 0);
-	struct wf_tcp_hello hello = { .magic = WF_TCP_HELLO_MAGIC,
+	return (struct wf_tcp_hello){ .magic = WF_TCP_HELLO_MAGIC,
 				      .version = WF_TCP_VERSION,
 				      .word = WF_TCP_HELLO,
 				      .channel = channel,
 				      .life = 5,
 				      .number = 1,
 				      .port = (uint16_t)port };
+}
+
+static int connect_to(const struct side *s)
+{
+	const struct wf_addr *to = wf_nic_socket(s->nic);
+	int fd = socket(to->sa.sa_family, SOCK_STREAM, 0);
 
 	assert_true(fd >= 0);
 	assert_int_equal(connect(fd, &to->sa, wf_base_addr_len(to)), 0);
+	return fd;
+}
+
+/* Connects to @s as the peer of port @port, and waits for the welcome. */
+static int enter(struct side *s, unsigned int port, uint8_t channel)
+{
+	struct wf_tcp_hello hello = guest_hello(port, channel);
+	int fd = connect_to(s);
+
 	assert_int_equal(send(fd, &hello, sizeof(hello), 0), sizeof(hello));
 	while (recv(fd, &hello, sizeof(hello), MSG_DONTWAIT) !=
 	       (ssize_t)sizeof(hello))
@@ -418,6 +430,84 @@ static void test_unread(void **state)
 	pair_close(&p);
 }
 
+/* So long ago those connected of whom no hello is here. */
+static void age_guests(struct wf_tcp_dev *dev, uint64_t ns)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &dev->guests)
+		wf_container_of(pos, struct wf_tcp_conn, link)->came_at -= ns;
+}
+
+/* A byte each time, and now and then a message between those who behave. */
+static void drip(struct pair *p, int fd, const void *bytes, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		assert_int_equal(
+			send(fd, (const uint8_t *)bytes + i, 1, MSG_NOSIGNAL),
+			1);
+		pair_progress(p);
+		if (i % 16 == 0)
+			hello(p);
+	}
+}
+
+/* One that says a byte a second gets no further than others, and keeps nobody
+ * waiting: its hello has its time, whatever comes of it meanwhile; what it says
+ * afterwards is taken when it is whole. */
+static void test_drip(void **state)
+{
+	const struct wf_tcp_hello greeting = guest_hello(PORT, WF_TCP_SMALL);
+	uint64_t end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
+	uint8_t bytes[sizeof(struct wf_tcp_head) + 40] = { 0 };
+	const uint8_t *left = (const uint8_t *)&greeting;
+	struct wf_tcp_hello answer;
+	struct wf_tcp_head head;
+	struct wf_tcp_dev *dev;
+	struct wf_nic_wc wc;
+	struct pair p;
+	int late, fd;
+
+	(void)state;
+	pair_open(&p);
+	dev = wf_tcp_dev_of(p.b.nic);
+	hello(&p);
+	late = connect_to(&p.b);
+	for (int i = 0; i < 3; i++) {
+		drip(&p, late, left, 20);
+		left += 20;
+		age_guests(dev, 2 * WF_NS_PER_S);
+	}
+	while (!is_closed(late)) {
+		assert_in_range(left - (const uint8_t *)&greeting, 60,
+				sizeof(greeting) - 1);
+		(void)!send(late, left++, 1, MSG_NOSIGNAL);
+		pair_progress(&p);
+	}
+	assert_int_equal(dev->guest_count, 0);
+	fd = connect_to(&p.b);
+	drip(&p, fd, &greeting, sizeof(greeting));
+	while (recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) !=
+	       (ssize_t)sizeof(answer)) {
+		pair_progress(&p);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	assert_int_equal(answer.word, WF_TCP_WELCOME);
+	head = send_head(&p.b, 40);
+	memcpy(bytes, &head, sizeof(head));
+	memset(bytes + sizeof(head), 9, 40);
+	drip(&p, fd, bytes, sizeof(bytes));
+	pair_recv(&p.b, 7, 4096, 64);
+	wc = pair_wait(&p, &p.b);
+	assert_int_equal(wc.wr_id, 7);
+	assert_int_equal(wc.len, 40);
+	assert_memory_equal(p.b.memory + 4096, bytes + sizeof(head), 40);
+	assert_int_equal(COUNTED(&p.b, bad_field), 0);
+	close(late);
+	close(fd);
+	pair_close(&p);
+}
+
 /* Others are heard while one connection talks, also if passes are rare. Bug: they
  * were looked at once in 16 passes, however long these took. */
 static void test_rare_passes(void **state)
@@ -474,6 +564,7 @@ int main(void)
 		cmocka_unit_test(test_long),
 		cmocka_unit_test(test_slow),
 		cmocka_unit_test(test_unread),
+		cmocka_unit_test(test_drip),
 		cmocka_unit_test(test_rare_passes),
 	};
 
