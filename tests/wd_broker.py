@@ -82,9 +82,17 @@ def start_program(path, *before):
     return program
 
 
-def compress(program, when):
+def begin(program):
     program.stdin.write("go\n")
     program.stdin.flush()
+
+
+def compress(program, when):
+    begin(program)
+    finish(program, when)
+
+
+def finish(program, when):
     if program.stdout.readline() != "done\n":
         fail(f"{when}: the program has ended with {program.wait()}")
 
@@ -143,8 +151,11 @@ def check_lost(folder):
         devd = start_devd(path, log, **env)
         programs = [start_program(path) for _ in range(2)]
         for _ in range(3):
+            # At the same time: two workers may find it out.
             for program in programs:
-                compress(program, "the driver loses jobs")
+                begin(program)
+            for program in programs:
+                finish(program, "the driver loses jobs")
         for program in programs:
             end(program)
         if not served(devd.pid):
