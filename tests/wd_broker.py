@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`weft devd` between a zlib program, which is not changed, and a driver: one that
 crashes in submit() takes the device process with it, and the program's work is
-done nevertheless, also after another device has taken its place; and a program in
+done nevertheless, also after another device has taken its place; one that loses
+jobs is named once by the device process, which serves on; and a program in
 namespaces of its own, as in a container, is served like others."""
 
 import json
@@ -18,20 +19,22 @@ SRC = os.environ["WEFT_SRC"]
 WEFT = os.path.join(BUILD, "tools", "weft")
 LIBRARY = os.path.join(BUILD, "src", "libweft-z.so.1")
 
-CRASHES = r"""
+# CAN: what it does; LOST: jobs do not come back, else it crashes.
+FAULTY = r"""
 #include <weft/wd_comp_drv.h>
 static int chan;
 static int open_chan(void **c, struct wd_chan *ch, unsigned int can)
 { (void)ch; (void)can; *c = &chan; return 0; }
 static void close_chan(void *c) { (void)c; }
 static int submit(void *c, struct wd_comp_job *const *j, unsigned int n)
-{ (void)c; (void)j; *(volatile int *)8 = 1; return (int)n; }
+{ (void)c; (void)j; if (!LOST) *(volatile int *)8 = 1; return (int)n; }
 static int poll(void *c, struct wd_comp_job **j, unsigned int n)
 { (void)c; (void)j; (void)n; return 0; }
-static const struct wd_alg_comp table = { .name = "crashes", .node = -1,
-	.can = WD_COMP_CAN_DEFLATE | WD_COMP_SIZED, .levels = 0x3fe,
+static const struct wd_alg_comp table = { .name = "faulty", .node = -1,
+	.can = CAN | WD_COMP_SIZED, .levels = 0x3fe,
 	.min_window = 9, .version = WD_COMP_DRV_VERSION,
-	.size = sizeof(struct wd_alg_comp), .open_chan = open_chan,
+	.size = sizeof(struct wd_alg_comp), .limits = { .in_flight = 4,
+	.timeout_ms = 100 }, .open_chan = open_chan,
 	.close_chan = close_chan, .submit = submit, .poll = poll };
 static const struct wd_alg_comp *const tables[] = { &table, 0 };
 const struct wd_driver wd_driver = { 1, sizeof(struct wd_driver), tables };
@@ -58,9 +61,9 @@ def fail(why):
     sys.exit(1)
 
 
-def start_devd(path, **env):
+def start_devd(path, stderr=subprocess.DEVNULL, **env):
     devd = subprocess.Popen([WEFT, "devd", "-s", path], text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=stderr,
                             env={**os.environ, **env})
     children.append(devd)
     line = devd.stdout.readline()
@@ -79,9 +82,17 @@ def start_program(path, *before):
     return program
 
 
-def compress(program, when):
+def begin(program):
     program.stdin.write("go\n")
     program.stdin.flush()
+
+
+def compress(program, when):
+    begin(program)
+    finish(program, when)
+
+
+def finish(program, when):
     if program.stdout.readline() != "done\n":
         fail(f"{when}: the program has ended with {program.wait()}")
 
@@ -107,25 +118,56 @@ def served(pid):
     return False
 
 
+def build(folder, can, lost):
+    subprocess.run([*os.environ.get("CC", "gcc").split(), "-x", "c", "-",
+                    "-shared", "-fPIC", f"-I{SRC}/include", f"-DCAN={can}",
+                    f"-DLOST={lost}", "-o", os.path.join(folder, "faulty.so")],
+                   input=FAULTY, text=True, check=True)
+    return {"WD_DRIVER_PATH": folder, "WD_COMP_DRIVER": "faulty"}
+
+
 def check_crash(folder):
     path = os.path.join(folder, "devd")
-    subprocess.run([*os.environ.get("CC", "gcc").split(), "-x", "c", "-",
-                    "-shared", "-fPIC", f"-I{SRC}/include", "-o",
-                    os.path.join(folder, "crashes.so")],
-                   input=CRASHES, text=True, check=True)
-    devd = start_devd(path, WD_DRIVER_PATH=folder, WD_COMP_DRIVER="crashes")
-    program = start_program(path)
-    compress(program, "the driver crashes")
-    if devd.wait(timeout=60) != -signal.SIGSEGV:
-        fail(f"devd: {devd.returncode}")
-    compress(program, "there is no device")
-    devd = start_devd(path)
-    compress(program, "there is another device")
-    if not served(devd.pid):
-        fail("the other device is not used")
-    end(program)
-    devd.terminate()
-    devd.wait(timeout=60)
+    for can in "WD_COMP_CAN_DEFLATE", "WD_COMP_CAN_INFLATE":
+        devd = start_devd(path, **build(folder, can, 0))
+        program = start_program(path)
+        compress(program, f"the driver crashes, {can}")
+        if devd.wait(timeout=60) != -signal.SIGSEGV:
+            fail(f"devd: {devd.returncode}, {can}")
+        compress(program, "there is no device")
+        devd = start_devd(path)
+        compress(program, "there is another device")
+        if not served(devd.pid):
+            fail("the other device is not used")
+        end(program)
+        devd.terminate()
+        devd.wait(timeout=60)
+
+
+def check_lost(folder):
+    path = os.path.join(folder, "devd")
+    env = build(folder, "(WD_COMP_CAN_DEFLATE|WD_COMP_CAN_INFLATE)", 1)
+    with open(os.path.join(folder, "log"), "w+", encoding="utf-8") as log:
+        devd = start_devd(path, log, **env)
+        programs = [start_program(path) for _ in range(2)]
+        for _ in range(3):
+            # At the same time: two workers may find it out.
+            for program in programs:
+                begin(program)
+            for program in programs:
+                finish(program, "the driver loses jobs")
+        for program in programs:
+            end(program)
+        if not served(devd.pid):
+            fail("the device that has the driver is not used")
+        devd.terminate()
+        if devd.wait(timeout=60):
+            fail(f"devd: {devd.returncode}")
+        log.seek(0)
+        lines = log.read().splitlines()
+    if len(lines) != 1 or "driver faulty " not in lines[0] or \
+            "did not finish a job in time" not in lines[0]:
+        fail(f"the log of the device: {lines}")
 
 
 def check_container(folder):
@@ -147,7 +189,7 @@ def check_container(folder):
     devd.wait(timeout=60)
 
 
-for check in check_crash, check_container:
+for check in check_crash, check_lost, check_container:
     with tempfile.TemporaryDirectory() as tmp:
         check(tmp)
 sys.exit(0)

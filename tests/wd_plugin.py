@@ -31,6 +31,8 @@ DATA = b"".join(b"line %d of the input of a driver\n" % (i * i)
 PROGRAM = """
 import os, sys, zlib
 data = sys.stdin.buffer.read()
+if "driver.so" in open("/proc/self/maps").read():
+    sys.exit("loaded before anybody has compressed")
 def check(packed):
     if zlib.decompress(packed) != data:
         sys.exit("not the same again")
@@ -122,6 +124,8 @@ static int node_7(void) { return 7; }
 #define DRIVER(N) { .name = "two-" N, .api = "two_" N, .node = -1, \
 	.can = WD_COMP_CAN_DEFLATE | WD_COMP_SIZED, .levels = 2, \
 	.version = WD_COMP_DRV_VERSION, .size = sizeof(struct wd_alg_comp), \
+	.limits = { .in_flight = 7, .src_max = 3 << 20, .dst_max = 5000, \
+		.align = 64, .memory = WD_COMP_MEM_RESERVED }, \
 	.submit = submit, .poll = poll, .open_chan = open_chan, \
 	.close_chan = close_chan }
 #define DEVICE(N, NODE) { .size = sizeof(struct wd_drv_dev), \
@@ -133,6 +137,37 @@ static const struct wd_drv_dev dev_b = DEVICE("b", node_7);
 static const struct wd_alg_comp *const tables[] = { &a, &b, NULL };
 static const struct wd_drv_dev *const devs[] = { &dev_a, &dev_b, NULL };
 const struct wd_driver wd_driver = { 1, sizeof(struct wd_driver), tables, devs };
+"""
+
+# Built when wd_driver had no devices, and tables of drivers no size. What follows
+# wd_driver is something else: whoever takes it for devices crashes.
+OLD = r"""
+#include <string.h>
+#define wd_driver wd_driver_of_today
+#include <weft/wd_comp_drv.h>
+#undef wd_driver
+static int stored(struct wd_comp_job *job)
+{
+	size_t n = job->src_len;
+
+	if (n > 65535 || job->dst_len < n + 5 || job->flush)
+		return -95;
+	job->dst[0] = 1;
+	job->dst[1] = (uint8_t)n;
+	job->dst[2] = (uint8_t)(n >> 8);
+	job->dst[3] = (uint8_t)~n;
+	job->dst[4] = (uint8_t)(~n >> 8);
+	memcpy(job->dst + 5, job->src, n);
+	job->consumed = n;
+	job->produced = n + 5;
+	return 0;
+}
+static const struct wd_alg_comp table = { .name = "old", .priority = 1,
+	.node = -1, .can = WD_COMP_CAN_DEFLATE, .levels = 0x3fe,
+	.min_window = 9, .deflate = stored };
+static const struct wd_alg_comp *const tables[] = { &table, 0 };
+const struct { uint32_t version, size; const struct wd_alg_comp *const *comp;
+	long other; } wd_driver = { 1, 16, tables, 8 };
 """
 
 BAD = {
@@ -222,7 +257,8 @@ def check_info(folder, bad):
     drivers = {d["name"]: d for d in facts["compression"]["drivers"]}
     example = drivers.get("example")
     if not example or example["from"] != f"{folder}/driver.so" or \
-            "is asked before it" not in (example["why_not"] or ""):
+            "is asked before it" not in (example["why_not"] or "") or \
+            not example["can"].endswith("any memory without a copy"):
         fail(f"weft info: {example}")
     if drivers["libdeflate"]["from"] != "built in":
         fail(f"weft info: {drivers}")
@@ -263,9 +299,23 @@ def check_caller(top):
         fail(f"a plug-in that calls back: {said.stdout} {said.stderr}")
 
 
-def check_nodes(top):
-    """Each driver of a plug-in has the node of its device. (Bug: only the one
-    with the first device had.)"""
+def check_old(top):
+    """A plug-in of before serves programs as it did."""
+    folder = os.path.join(top, "old")
+    os.mkdir(folder)
+    compile_c(OLD, os.path.join(folder, "old.so"), "-shared", "-fPIC")
+    said = run([sys.executable, "-c", "import sys, zlib; "
+                "sys.stdout.buffer.write(zlib.compress(b'0' * 999))"],
+               {"LD_PRELOAD": LIBRARY, "WD_DRIVER_PATH": folder,
+                "WD_COMP_DRIVER": "old"})
+    if zlib.decompress(said.stdout) != b"0" * 999 or \
+            said.stdout[2] != 1 or said.stderr:
+        fail(f"a plug-in of before: {said.stdout} {said.stderr}")
+
+
+def check_two(top):
+    """Each driver of a plug-in has the node of its device (bug: only the one
+    with the first device had), and `weft info` says what they take."""
     folder = os.path.join(top, "two")
     os.mkdir(folder)
     compile_c(TWO, os.path.join(folder, "two.so"), "-shared", "-fPIC")
@@ -274,6 +324,10 @@ def check_nodes(top):
     can = {d["name"]: d["can"] for d in facts["compression"]["drivers"]}
     for name, node in (("two-a", 5), ("two-b", 7)):
         if f"at NUMA node {node}" not in can[name]:
+            fail(f"weft info: {name}: {can[name]}")
+        if "7 jobs in flight on a channel, jobs of up to 3 MiB, room of up to " \
+                "5000 bytes, memory aligned to 64 bytes, memory of its " \
+                "channels without a copy" not in can[name]:
             fail(f"weft info: {name}: {can[name]}")
 
 
@@ -336,7 +390,8 @@ def main():
         check_info(folder, bad)
         check_bad(folder, bad)
         check_caller(top)
-        check_nodes(top)
+        check_old(top)
+        check_two(top)
         check_devd(folder, top)
         check_setuid(folder, top)
 

@@ -2,16 +2,19 @@
 /*
  * A program that uses libwd.so and its headers only, with `weft devd` as
  * installed: it does what a vendor's driver and an application do, with public
- * names only.
+ * names only: channels, memory, and jobs on memory that is reserved, shared, or
+ * somebody else's.
  */
 #include <weft/smm.h>
 #include <weft/wd.h>
+#include <weft/wd_comp.h>
 #include <weft/wd_drv.h>
 
 #include "common/check.h"
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -131,6 +134,94 @@ static void check_memory(void)
 	close_chan(&phys);
 }
 
+#define PLAIN 60000u
+#define ROOM (PLAIN + 1000)
+
+/* Compressed and decompressed in @memory, which has room for three of them, on the
+ * channel. True: by its device. Whoever did it, the account of copies is right: a
+ * device copies each byte once, because others could change it meanwhile. */
+static bool is_done_there(struct wd_chan *ch, uint8_t *memory)
+{
+	struct wd_comp_ctx there = { .ch = ch, .comp_level = 1 }, back = there;
+	uint8_t *packed = memory + ROOM, *plain = packed + ROOM;
+	size_t in = PLAIN, len = ROOM, out = PLAIN;
+	bool by_device;
+
+	for (size_t i = 0; i < PLAIN; i++)
+		memory[i] = (uint8_t)(i * i >> 5);
+	memset(packed, 0, 2 * ROOM);
+	CHECK_EQ(wd_alg_deflate(&there, memory, &in, packed, &len), 0);
+	CHECK_EQ(in, PLAIN);
+	CHECK(len < PLAIN);
+	in = len;
+	CHECK_EQ(wd_alg_inflate(&back, packed, &in, plain, &out), 0);
+	CHECK_EQ(out, PLAIN);
+	CHECK(!memcmp(memory, plain, PLAIN));
+	by_device = !strcmp(there.used, "device");
+	CHECK_EQ(!strcmp(back.used, "device"), by_device);
+	CHECK_EQ(there.copied, by_device ? PLAIN + len : 0);
+	CHECK_EQ(back.copied, by_device ? PLAIN + len : 0);
+	return by_device;
+}
+
+static int their_fd;
+
+static void *their_alloc(size_t size, uint64_t *dma)
+{
+	void *va;
+
+	*dma = 0;
+	their_fd = memfd_create("theirs", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+	CHECK_SYS(their_fd);
+	CHECK_SYS(ftruncate(their_fd, (off_t)size));
+	CHECK_SYS(fcntl(their_fd, F_ADD_SEALS, F_SEAL_SHRINK));
+	va = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, their_fd, 0);
+	return va == MAP_FAILED ? NULL : va;
+}
+
+static void their_free(void *va)
+{
+	CHECK_SYS(munmap(va, 3 * ROOM));
+	CHECK_SYS(close(their_fd));
+	their_fd = -1;
+}
+
+static int their_get_fd(void *va, uint64_t *offset)
+{
+	(void)va;
+	*offset = 0;
+	return their_fd;
+}
+
+static void check_jobs(void)
+{
+	static const struct wd_3rd_memory theirs = { their_alloc, their_free,
+						     their_get_fd };
+	static uint8_t ordinary[3 * ROOM];
+	struct wd_chan a = { .dev_path = "dom-0" }, b = a, c = a;
+	uint8_t *memory;
+
+	CHECK_EQ(wd_request_channel(&a), 0);
+	memory = wd_reserve_mem(&a, 3 * ROOM);
+	CHECK(memory);
+	CHECK(is_done_there(&a, memory));
+	/* Its device does not reach this: no copy is made that nobody asked for. */
+	CHECK(!is_done_there(&a, ordinary));
+	CHECK_EQ(wd_request_channel(&b), 0);
+	CHECK_EQ(wd_share_reserved_memory(&a, &b), 0);
+	CHECK(is_done_there(&b, memory));
+	wd_release_channel(&a);
+	CHECK(is_done_there(&b, memory));
+	wd_release_channel(&b);
+	CHECK_EQ(wd_request_channel(&c), 0);
+	CHECK_EQ(wd_register_3rd_memory(&c, &theirs), 0);
+	memory = wd_reserve_mem(&c, 3 * ROOM);
+	CHECK(memory);
+	CHECK(is_done_there(&c, memory));
+	wd_release_channel(&c);
+	CHECK_EQ(their_fd, -1);
+}
+
 static void check_end(void)
 {
 	struct vendor_chan vc;
@@ -153,6 +244,7 @@ int main(void)
 	start_device();
 	check_lists();
 	check_memory();
+	check_jobs();
 	check_end();
 	return 0;
 }

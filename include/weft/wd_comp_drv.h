@@ -82,7 +82,8 @@ struct wd_comp_mem {
 #define WD_COMP_DRV_VERSION 2
 
 /* Memory that a device reaches where it is; what else there is, its driver
- * copies, and counts in job->copied. */
+ * copies, and counts in job->copied, or refuses. For `weft info`: the library
+ * gives a driver jobs with other memory as well. */
 #define WD_COMP_MEM_PROCESS (1u << 0)  /* all of the process (SVA, a CPU) */
 #define WD_COMP_MEM_RESERVED (1u << 1) /* reserved or shared on the channel */
 

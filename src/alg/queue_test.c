@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Drivers that submit and poll, as applications meet them: jobs that overlap,
- * limits, and tables of an older interface. fault_test.c has drivers that fail.
+ * Drivers that submit and poll, as applications meet them: jobs that overlap, an
+ * application's channel, a descriptor to wait on. fault_test.c has drivers that
+ * fail, limits_test.c what their tables say.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +17,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -540,89 +540,6 @@ static void test_calls_back(void **state)
 	end(&driver);
 }
 
-static void test_limits(void **state)
-{
-	static struct wd_alg_comp driver;
-	static uint8_t moved[SIZE + 64] __attribute__((aligned(64)));
-
-	(void)state;
-	driver = driver_of("limits");
-	driver.limits.src_max = SIZE - 1;
-	begin(&driver, NONE);
-	assert_string_not_equal(pack(data), "limits");
-	end(&driver);
-
-	driver = driver_of("limits");
-	driver.limits.dst_max = 100;
-	begin(&driver, NONE);
-	assert_string_not_equal(pack(data), "limits");
-	end(&driver);
-
-	driver = driver_of("limits");
-	driver.limits.align = 2;
-	begin(&driver, NONE);
-	memcpy(moved, data, SIZE);
-	memcpy(moved + 1, data, SIZE);
-	assert_string_not_equal(pack(moved + 1), "limits");
-	assert_int_equal(submits, 0);
-	end(&driver);
-}
-
-/* One job with a dictionary, or without; by whom. */
-static const char *pack_with(size_t dict_len, bool async)
-{
-	static struct wd_comp_ctx ctx;
-	size_t in = SIZE, len = sizeof(out), room = SIZE;
-
-	ctx = (struct wd_comp_ctx){ .comp_level = 6,
-				    .dict = dict_len ? data : NULL,
-				    .dict_len = dict_len };
-	calls[0] = 0;
-	if (!async) {
-		assert_int_equal(wd_alg_deflate(&ctx, data, &in, out, &len), 0);
-	} else {
-		assert_int_equal(wd_alg_async_deflate(&ctx, count, &calls[0],
-						      data, SIZE, out, len),
-				 0);
-		for (; !calls[0]; wd_alg_poll(0))
-			wd_alg_wait(-1);
-		len = ctx.out_len;
-	}
-	if (dict_len) {
-		struct wd_comp_ctx back = { .dict = data,
-					    .dict_len = dict_len };
-
-		assert_int_equal(wd_alg_inflate(&back, out, &len, plain, &room),
-				 0);
-		assert_int_equal(room, SIZE);
-		assert_memory_equal(plain, data, SIZE);
-	}
-	return ctx.used;
-}
-
-/* The first driver has no dictionaries: it is not even asked about a job with one,
- * in either direction, and gets the others. */
-static void test_dictionary(void **state)
-{
-	static struct wd_alg_comp driver;
-
-	(void)state;
-	for (int i = 0; i < 4; i++) {
-		bool can = i & 1, async = i & 2;
-
-		driver = driver_of("dictionary");
-		driver.can |= WD_COMP_CAN_INFLATE |
-			      (can ? WD_COMP_CAN_DEFLATE_DICT : 0);
-		begin(&driver, NONE);
-		assert_int_equal(!strcmp(pack_with(1000, async), "dictionary"),
-				 can);
-		assert_int_equal(submits, can);
-		assert_string_equal(pack_with(0, async), "dictionary");
-		wd_alg_async_fini();
-		end(&driver);
-	}
-}
-
 /* A device that is asked first and is slow gets jobs only so that it is known; it
  * gets all of them when it has become fast. */
 static void test_cost(void **state)
@@ -645,64 +562,6 @@ static void test_cost(void **state)
 	end(&driver);
 }
 
-static int old_deflate(struct wd_comp_job *job)
-{
-	work(job);
-	return job->result;
-}
-
-/* A driver that was compiled before the table had a size ends where it ended:
- * what lies behind it is not read. */
-static void test_old_table(void **state)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t size = offsetof(struct wd_alg_comp, version);
-	uint8_t *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct wd_alg_comp full = {
-		.name = "old",
-		.priority = 900,
-		.node = -1,
-		.can = WD_COMP_CAN_DEFLATE,
-		.levels = 0x3fe,
-		.min_window = 9,
-		.deflate = old_deflate,
-	};
-	struct wd_alg_comp *old;
-
-	(void)state;
-	assert_ptr_not_equal(memory, MAP_FAILED);
-	old = (void *)(memory + page - size);
-	memcpy(old, &full, size);
-	assert_int_equal(mprotect(memory + page, page, PROT_NONE), 0);
-	assert_int_equal(wd_alg_comp_register(old), 0);
-	assert_string_equal(pack(data), "old");
-	/* Whoever lists it gets a whole table. */
-	assert_string_equal(wd_alg_comp_list(0)->name, "old");
-	assert_null(wd_alg_comp_list(0)->submit);
-	assert_int_equal(wd_alg_comp_unregister(wd_alg_comp_list(0)), 0);
-	munmap(memory, 2 * page);
-}
-
-static void test_refused(void **state)
-{
-	struct wd_alg_comp driver = driver_of("later");
-
-	(void)state;
-	driver.version = WD_COMP_DRV_VERSION + 1;
-	assert_int_equal(wd_alg_comp_register(&driver), -EPROTO);
-	driver = driver_of("short");
-	driver.size = 8;
-	assert_int_equal(wd_alg_comp_register(&driver), -EINVAL);
-	driver = driver_of("no poll");
-	driver.poll = NULL;
-	assert_int_equal(wd_alg_comp_register(&driver), -EINVAL);
-	driver = driver_of("no work");
-	driver.submit = NULL;
-	assert_int_equal(wd_alg_comp_register(&driver), -EINVAL);
-	assert_int_equal(wd_alg_comp_register(NULL), -EINVAL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -714,11 +573,7 @@ int main(void)
 		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_directions),
 		cmocka_unit_test(test_calls_back),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_dictionary),
 		cmocka_unit_test(test_cost),
-		cmocka_unit_test(test_old_table),
-		cmocka_unit_test(test_refused),
 	};
 
 	for (size_t i = 0; i < SIZE; i++)

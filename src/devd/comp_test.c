@@ -385,6 +385,18 @@ static void test_copies(void **state)
 		once = in + out;
 		assert_int_equal(ctx.copied,
 				 s == WD_IOMMU_SVA ? once : 2 * once);
+		in = out;
+		out = SIZE;
+		assert_int_equal(wd_alg_inflate(&ctx, packed, &in, plain, &out),
+				 0);
+		assert_int_equal(ctx.copied,
+				 s == WD_IOMMU_SVA ? once : 2 * once);
+		/* A small one goes through the stage in SVA. */
+		in = 1000;
+		out = 2000;
+		assert_int_equal(wd_alg_deflate(&ctx, data, &in, packed, &out),
+				 0);
+		assert_int_equal(ctx.copied, 2 * (in + out));
 		/* A stream gathers its input, and its output waits for room. */
 		ctx.stream_mode = WD_COMP_STATEFUL;
 		ctx.flush_type = WD_COMP_NO_FLUSH;

@@ -739,6 +739,32 @@ static void test_lying_completion(void **state)
 	wf_drv_device_close(&device);
 }
 
+/* A job that is completed twice, and one that there never was: they are counted,
+ * and no job ends by them. */
+static void test_stray_completions(void **state)
+{
+	struct wf_drv_job job = { .alg = WF_ACCEL_NOP };
+	struct wf_drv_result results[8];
+	struct wf_drv_device device;
+	struct wf_accel_done *ring;
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(rig_open(&device, "sva-0", 0), 0);
+	ring = (void *)((struct wf_accel_job *)device.dus + device.mmio->depth);
+	assert_int_equal(wf_drv_device_submit(&device, &job, true), 0);
+	id = device.slots[0].id;
+	for (int i = 0; i < 3; i++)
+		ring[i].word = (i < 2 ? id : id + 77) | WF_ACCEL_PHASE;
+	assert_int_equal(wf_drv_device_poll(&device, results, 8), 1);
+	assert_int_equal(results[0].status, 0);
+	assert_int_equal(device.strays, 2);
+	assert_int_equal(wf_drv_device_submit(&device, &job, true), 0);
+	assert_int_equal(wf_drv_device_poll(&device, results, 8), 0);
+	assert_int_equal(wf_drv_device_in_flight(&device), 1);
+	wf_drv_device_close(&device);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -750,6 +776,7 @@ int main(void)
 		TEST(test_share_lies),
 		TEST(test_holes),
 		TEST(test_lying_completion),
+		TEST(test_stray_completions),
 		TEST(test_forged_memory),
 		TEST(test_lingering_descriptors),
 		TEST(test_unread_descriptors),

@@ -143,6 +143,61 @@ static void test_clients_killed(void **state)
 	wf_drv_device_close(&own);
 }
 
+static int holding[2]; /* a pipe: it has them */
+
+/* Jobs that run, that wait and whose results it has not read. */
+static void holds_jobs(uint64_t type)
+{
+	struct wf_drv_job job = { .alg = WF_ACCEL_NOP };
+	struct wf_drv_device device;
+
+	if (rig_open(&device, rig_names[type], 1u << 20) ||
+	    wf_drv_device_submit(&device, &job, false))
+		_exit(1);
+	while (!wf_queue_cq_ready(&device.cq))
+		sched_yield();
+	job = (struct wf_drv_job){ .alg = WF_ACCEL_CRC32,
+				   .src = smm_alloc(device.ch.ss_va, 512 << 10),
+				   .src_len = 512 << 10 };
+	for (int i = 0; i < 100; i++) {
+		if (!job.src || wf_drv_device_submit(&device, &job, false))
+			_exit(1);
+	}
+	if (write(holding[1], "h", 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+/* The device lets go of all that the client had, and others go on. */
+static void test_killed_holding_jobs(void **state)
+{
+	struct wf_drv_device own;
+	char byte;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	for (uint64_t type = 0; type < 3; type++) {
+		assert_int_equal(rig_open(&own, rig_names[type], 1u << 17), 0);
+		assert_int_equal(pipe(holding), 0);
+		pid = rig_spawn(holds_jobs, type);
+		assert_int_equal(read(holding[0], &byte, 1), 1);
+		kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFSIGNALED(status));
+		work(&own, type, 20);
+		wf_drv_device_close(&own);
+		wait_all_free();
+		close(holding[0]);
+		close(holding[1]);
+	}
+	/* All of the arena came back. */
+	assert_int_equal(rig_open(&own, "noiommu-0", 0), 0);
+	assert_non_null(wd_reserve_mem(&own.ch, 12u << 20));
+	wf_drv_device_close(&own);
+}
+
 static void one_of_64(uint64_t number)
 {
 	struct wf_drv_device device;
@@ -643,6 +698,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(test_clients_killed),
+		TEST(test_killed_holding_jobs),
 		TEST(test_64_clients),
 		TEST(test_two_processes),
 		TEST(test_fork),

@@ -5,6 +5,7 @@
  */
 #include "tools/info/facts.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,6 +39,48 @@ static void write_levels(unsigned int levels, char *text, size_t size)
 	}
 }
 
+static void write_size(uint64_t bytes, char *text, size_t size)
+{
+	if (!(bytes & 0xfffff))
+		snprintf(text, size, "%" PRIu64 " MiB", bytes >> 20);
+	else if (!(bytes & 0x3ff))
+		snprintf(text, size, "%" PRIu64 " KiB", bytes >> 10);
+	else
+		snprintf(text, size, "%" PRIu64 " bytes", bytes);
+}
+
+/* What one of its channels takes. */
+static void describe_limits(const struct wd_comp_limits *limits,
+			    struct wf_tools_driver *to)
+{
+	char amount[32], text[128];
+
+	to->in_flight = limits->in_flight ? limits->in_flight : 1;
+	snprintf(text, sizeof(text), "%u jobs in flight on a channel",
+		 to->in_flight);
+	add(to->can, sizeof(to->can), text);
+	if (limits->src_max) {
+		write_size(limits->src_max, amount, sizeof(amount));
+		snprintf(text, sizeof(text), "jobs of up to %s", amount);
+		add(to->can, sizeof(to->can), text);
+	}
+	if (limits->dst_max) {
+		write_size(limits->dst_max, amount, sizeof(amount));
+		snprintf(text, sizeof(text), "room of up to %s", amount);
+		add(to->can, sizeof(to->can), text);
+	}
+	if (limits->align > 1) {
+		snprintf(text, sizeof(text), "memory aligned to %u bytes",
+			 limits->align);
+		add(to->can, sizeof(to->can), text);
+	}
+	if (limits->memory & WD_COMP_MEM_PROCESS)
+		add(to->can, sizeof(to->can), "any memory without a copy");
+	else if (limits->memory & WD_COMP_MEM_RESERVED)
+		add(to->can, sizeof(to->can),
+		    "memory of its channels without a copy");
+}
+
 static void describe(const struct wd_alg_comp *d, struct wf_tools_driver *to)
 {
 	char levels[64] = "", text[128];
@@ -54,13 +97,9 @@ static void describe(const struct wd_alg_comp *d, struct wf_tools_driver *to)
 		add(to->can, sizeof(to->can), "dictionaries");
 	if (d->can & WD_COMP_CAN_DEFLATE_STREAM)
 		add(to->can, sizeof(to->can), "streams");
-	to->in_flight =
-		d->submit ? (d->limits.in_flight ? d->limits.in_flight : 1) : 0;
 	if (!d->submit)
 		return;
-	snprintf(text, sizeof(text), "%u jobs in flight on a channel",
-		 to->in_flight);
-	add(to->can, sizeof(to->can), text);
+	describe_limits(&d->limits, to);
 	if (d->node < 0)
 		return;
 	snprintf(text, sizeof(text), "at NUMA node %d", d->node);

@@ -117,7 +117,7 @@ struct wf_tools_driver {
 	char name[64];
 	char from[256]; /* "built in", or the file of the plug-in */
 	char about[128];
-	char can[256];
+	char can[384];
 	char first[128];    /* what it is asked for before all others */
 	char why_not[240];  /* why it is not */
 	bool absent;	    /* its device is not here: it is not used at all */
