@@ -35,6 +35,7 @@
 #define SAME "47600"
 #define OTHER "47601"
 #define STRANGER 61003
+#define OTHER_STRANGER 61004
 
 static const struct weft_test_opts sourced = {
 	.caps = FI_MSG | FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV,
@@ -570,13 +571,14 @@ static void case_removed(void)
 }
 
 /* As in rootless containers: the user is root of a user namespace. */
-static void become_rootless(void)
+static void become_rootless(uid_t user)
 {
-	static const char map[] = "0 61003 1";
+	char map[32];
 	int fd;
 
-	CHECK_SYS(setgid(STRANGER));
-	CHECK_SYS(setuid(STRANGER));
+	snprintf(map, sizeof(map), "0 %u 1", (unsigned int)user);
+	CHECK_SYS(setgid(user));
+	CHECK_SYS(setuid(user));
 	CHECK_SYS(prctl(PR_SET_DUMPABLE,
 			1)); /* otherwise the map belongs to root */
 	if (unshare(CLONE_NEWUSER))
@@ -590,7 +592,7 @@ static void become_rootless(void)
 
 static void rootless_child(struct weft_test_line *line, void *arg)
 {
-	become_rootless();
+	become_rootless(STRANGER);
 	talk_child(line, arg);
 }
 
@@ -602,7 +604,7 @@ static void case_rootless(void)
 
 	weft_test_load(); /* from folders that the user may not see */
 	weft_test_fork(&line, rootless_child, NULL);
-	become_rootless();
+	become_rootless(STRANGER);
 	weft_test_open(&t, &sourced);
 	talk(&t, weft_test_meet(&t, &line), true);
 	weft_test_sync(&line);
@@ -634,6 +636,34 @@ static void case_forked(void)
 }
 
 /* -- with a network between them --------------------------------------------- */
+
+static void other_child(struct weft_test_line *line, void *arg)
+{
+	become_rootless(OTHER_STRANGER);
+	talk_child(line, arg);
+}
+
+/* As with `podman --userns auto`: both are root of a user namespace, but another
+ * user of the host, who has no number in the namespace of the peer. */
+static void case_other_users(void)
+{
+	unsigned long long before;
+	struct weft_test_line line;
+	struct weft_test t;
+
+	net_begin(1500);
+	before = net_sent("link0");
+	weft_test_load();
+	weft_test_fork(&line, other_child, NULL);
+	become_rootless(STRANGER);
+	weft_test_open(&t, &sourced);
+	talk(&t, weft_test_meet(&t, &line), true);
+	CHECK(net_sent("link0") - before > LARGE);
+	weft_test_sync(&line);
+	weft_test_close(&t);
+	weft_test_join(&line);
+	CHECK_EQ(space_files(), 0);
+}
 
 /* Returns the number of bytes sent over the link. */
 static unsigned long long talk_across(struct way *way)
@@ -723,6 +753,7 @@ static const struct {
 	{ "forked", case_forked },
 	{ "a network between them", case_linked },
 	{ "an address without a place", case_linked_bare },
+	{ "users of their own", case_other_users },
 	{ "no folder", case_packets },
 	{ "a folder each", case_two_folders },
 	{ "a folder each, IPv6", case_two_folders6 },
