@@ -2,9 +2,10 @@
 /*
  * Processes in namespaces of their own, as in containers, that share a folder:
  * they reach each other through shared memory, whatever their addresses are,
- * and never another process with the same address. A socket that a killed
- * process left in the folder is not trusted, and is removed. A folder that
- * cannot be trusted is not used; without a folder, packets are used.
+ * and never another process with the same address. The kernel copies large
+ * messages once if they share a PID namespace, otherwise they go through the ring.
+ * A socket that a killed process left in the folder is not trusted, and is removed.
+ * A folder that cannot be trusted is not used; without a folder, packets are used.
  */
 #include "common/fabric.h"
 
@@ -14,12 +15,16 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
@@ -30,6 +35,7 @@
 #define SAME "47600"
 #define OTHER "47601"
 #define STRANGER 61003
+#define OTHER_STRANGER 61004
 
 static const struct weft_test_opts sourced = {
 	.caps = FI_MSG | FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV,
@@ -41,6 +47,50 @@ static struct weft_test_opts at_port(const char *service)
 
 	o.service = service;
 	return o;
+}
+
+/* -- CMA: this program has these functions in the place of the C library's ---- */
+
+/* Bytes that processes have copied from or to each other; all of them share it. */
+static _Atomic uint64_t *copied;
+
+static ssize_t counted(pid_t pid, long got)
+{
+	if (got > 0 && pid != getpid())
+		*copied += (uint64_t)got;
+	return got;
+}
+
+ssize_t process_vm_readv(pid_t pid, const struct iovec *local,
+			 unsigned long liovcnt, const struct iovec *remote,
+			 unsigned long riovcnt, unsigned long flags)
+{
+	return counted(pid, syscall(SYS_process_vm_readv, pid, local, liovcnt,
+				    remote, riovcnt, flags));
+}
+
+ssize_t process_vm_writev(pid_t pid, const struct iovec *local,
+			  unsigned long liovcnt, const struct iovec *remote,
+			  unsigned long riovcnt, unsigned long flags)
+{
+	return counted(pid, syscall(SYS_process_vm_writev, pid, local, liovcnt,
+				    remote, riovcnt, flags));
+}
+
+/* Whether this machine lets a child copy from its parent. */
+static bool may_copy(void)
+{
+	char here = 0, there = 'c';
+	const struct iovec local = { &here, 1 }, remote = { &there, 1 };
+	pid_t pid = fork();
+	int status;
+
+	CHECK_SYS(pid);
+	if (!pid)
+		_exit(syscall(SYS_process_vm_readv, getppid(), &local, 1,
+			      &remote, 1, 0) != 1);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
 /* -- what all of them do ---------------------------------------------------- */
@@ -140,6 +190,63 @@ static void case_apart(void)
 	weft_test_close(&t);
 	weft_test_join(&line);
 	CHECK_EQ(space_files(), 0);
+}
+
+static void beside_child(struct weft_test_line *line, void *first)
+{
+	struct weft_test t;
+
+	weft_test_open(&t, &sourced);
+	talk(&t, weft_test_meet(&t, line), first);
+	weft_test_sync(line);
+	weft_test_close(&t);
+}
+
+static void pass_on(struct weft_test_line *from, struct weft_test_line *to,
+		    size_t len)
+{
+	uint8_t bytes[WEFT_TEST_NAME_MAX];
+
+	CHECK(weft_test_get(from, bytes, len));
+	weft_test_put(to, bytes, len);
+}
+
+/* Above, this process sees those of its child. Here neither sees the other's. */
+static void case_beside(void)
+{
+	struct weft_test_line one, two;
+	char first;
+
+	weft_test_fork(&one, beside_child, &first);
+	weft_test_fork(&two, beside_child, NULL);
+	pass_on(&one, &two, WEFT_TEST_NAME_MAX);
+	pass_on(&two, &one, WEFT_TEST_NAME_MAX);
+	/* When both have talked. */
+	pass_on(&one, &two, 1);
+	pass_on(&two, &one, 1);
+	weft_test_join(&one);
+	weft_test_join(&two);
+	CHECK_EQ(*copied, 0);
+	CHECK_EQ(space_files(), 0);
+}
+
+/* Only network and IPC are namespaces of their own. */
+static void case_shared_pids(void)
+{
+	struct weft_test_line line;
+	struct weft_test t;
+
+	if (!may_copy())
+		_exit(77);
+	space_share_pids();
+	weft_test_fork(&line, talk_child, NULL);
+	weft_test_open(&t, &sourced);
+	talk(&t, weft_test_meet(&t, &line), true);
+	CHECK_EQ(space_files(), 2);
+	weft_test_sync(&line);
+	weft_test_close(&t);
+	weft_test_join(&line);
+	CHECK(*copied >= 2 * LARGE);
 }
 
 static void expect(struct weft_test *t, uint64_t tag)
@@ -464,13 +571,14 @@ static void case_removed(void)
 }
 
 /* As in rootless containers: the user is root of a user namespace. */
-static void become_rootless(void)
+static void become_rootless(uid_t user)
 {
-	static const char map[] = "0 61003 1";
+	char map[32];
 	int fd;
 
-	CHECK_SYS(setgid(STRANGER));
-	CHECK_SYS(setuid(STRANGER));
+	snprintf(map, sizeof(map), "0 %u 1", (unsigned int)user);
+	CHECK_SYS(setgid(user));
+	CHECK_SYS(setuid(user));
 	CHECK_SYS(prctl(PR_SET_DUMPABLE,
 			1)); /* otherwise the map belongs to root */
 	if (unshare(CLONE_NEWUSER))
@@ -484,7 +592,7 @@ static void become_rootless(void)
 
 static void rootless_child(struct weft_test_line *line, void *arg)
 {
-	become_rootless();
+	become_rootless(STRANGER);
 	talk_child(line, arg);
 }
 
@@ -496,7 +604,7 @@ static void case_rootless(void)
 
 	weft_test_load(); /* from folders that the user may not see */
 	weft_test_fork(&line, rootless_child, NULL);
-	become_rootless();
+	become_rootless(STRANGER);
 	weft_test_open(&t, &sourced);
 	talk(&t, weft_test_meet(&t, &line), true);
 	weft_test_sync(&line);
@@ -528,6 +636,34 @@ static void case_forked(void)
 }
 
 /* -- with a network between them --------------------------------------------- */
+
+static void other_child(struct weft_test_line *line, void *arg)
+{
+	become_rootless(OTHER_STRANGER);
+	talk_child(line, arg);
+}
+
+/* As with `podman --userns auto`: both are root of a user namespace, but another
+ * user of the host, who has no number in the namespace of the peer. */
+static void case_other_users(void)
+{
+	unsigned long long before;
+	struct weft_test_line line;
+	struct weft_test t;
+
+	net_begin(1500);
+	before = net_sent("link0");
+	weft_test_load();
+	weft_test_fork(&line, other_child, NULL);
+	become_rootless(STRANGER);
+	weft_test_open(&t, &sourced);
+	talk(&t, weft_test_meet(&t, &line), true);
+	CHECK(net_sent("link0") - before > LARGE);
+	weft_test_sync(&line);
+	weft_test_close(&t);
+	weft_test_join(&line);
+	CHECK_EQ(space_files(), 0);
+}
 
 /* Returns the number of bytes sent over the link. */
 static unsigned long long talk_across(struct way *way)
@@ -603,6 +739,8 @@ static const struct {
 	void (*run)(void);
 } cases[] = {
 	{ "namespaces of their own", case_apart },
+	{ "beside each other", case_beside },
+	{ "a PID namespace in common", case_shared_pids },
 	{ "the same address", case_same_address },
 	{ "killed", case_killed },
 	{ "a stranger's folder", case_stranger },
@@ -615,6 +753,7 @@ static const struct {
 	{ "forked", case_forked },
 	{ "a network between them", case_linked },
 	{ "an address without a place", case_linked_bare },
+	{ "users of their own", case_other_users },
 	{ "no folder", case_packets },
 	{ "a folder each", case_two_folders },
 	{ "a folder each, IPv6", case_two_folders6 },
@@ -626,12 +765,16 @@ int main(int argc, char **argv)
 	setenv("WEFT_TEST_SPACES", "1", 1);
 	unsetenv("FI_LOG_LEVEL");
 	weft_test_begin(110);
+	copied = mmap(NULL, sizeof(*copied), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(copied != MAP_FAILED);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int status;
 		pid_t pid;
 
 		if (argc > 1 && !strstr(cases[i].name, argv[1]))
 			continue;
+		*copied = 0;
 		fflush(NULL);
 		/* A process reads the settings only once. */
 		pid = fork();

@@ -22,6 +22,8 @@ bool space_is_on(void);
 
 /* fork(): the child has a PID namespace of its own. */
 pid_t space_fork(void);
+/* From now on it has ours, as in `docker run --pid container:NAME`. */
+void space_share_pids(void);
 /* The caller gets network and IPC namespaces of its own, with 127.0.0.1. */
 void space_enter(void);
 
