@@ -221,7 +221,7 @@ int wf_devd_client_accept(struct wf_devd *devd)
 	return 0;
 }
 
-/* The count comes last: who reads 0 finds nothing of a client any more. */
+/* Decreases the count last: a thread that reads 0 finds nothing of a client. */
 static void free_client(struct wf_devd_client *client)
 {
 	struct wf_devd *devd = client->devd;

@@ -67,7 +67,7 @@ static inline void wf_devd_stats_add(struct wf_devd_counts *counts,
 
 /* A page per device, named as programs name it ("socket:name"). -ENOMEM. */
 int wf_devd_stats_open(struct wf_devd *devd);
-/* Of one that came later. */
+/* A page for a device that was added later. */
 int wf_devd_stats_open_device(struct wf_devd *devd,
 			      struct wf_devd_device *device);
 void wf_devd_stats_close(struct wf_devd *devd);

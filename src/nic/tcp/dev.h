@@ -434,7 +434,7 @@ void wf_tcp_sock_raise_limit(void);
 
 /* -- conn.c: connections ----------------------------------------------------- */
 
-/* Somebody wants the channel. */
+/* Something is to be sent over the channel: connects it if it is down. */
 void wf_tcp_conn_want(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 /* The kernel says that @conn is connected or is not, or that there is something
  * to be read before it has a channel. */
@@ -443,7 +443,8 @@ void wf_tcp_conn_event(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 void wf_tcp_conn_accept(struct wf_tcp_dev *dev, int listen_fd);
 /* Closes it; the channel, if it has one, is left as it is. */
 void wf_tcp_conn_close(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
-/* It has failed: what was under way goes over another one. */
+/* The connection has failed with @err. Another one replaces it, and what was
+ * under way is sent again over that. */
 void wf_tcp_conn_broken(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			int err);
 /* The timer of the peer has run out. */
@@ -511,7 +512,8 @@ void wf_tcp_rail_fill(const struct wf_tcp_dev *dev, struct wf_tcp_hello *hello);
 bool wf_tcp_rail_valid(const struct wf_tcp_hello *hello);
 void wf_tcp_rail_learn(const struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 		       const struct wf_tcp_hello *hello);
-/* Whose bulk channel it is. NULL: nobody's whom we know. */
+/* The peer whose bulk channel this hello opens. NULL: no peer is known by these
+ * lives. */
 struct wf_tcp_peer *wf_tcp_rail_peer(struct wf_tcp_dev *dev,
 				     const struct wf_tcp_hello *hello);
 /* Whether the channel connects addresses other than the first; if so, which. */
@@ -847,7 +849,7 @@ enum wf_nic_run wf_tcp_work_first(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 /* The end of an op: its completion, and its memory once it is not counted. */
 void wf_tcp_work_end(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
 		     enum wf_nic_status status);
-/* It is in no list any more. */
+/* Frees an op that is in no list any more. */
 void wf_tcp_work_free(struct wf_tcp_dev *dev, struct wf_tcp_op *op);
 void wf_tcp_work_queue(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
 		       struct wf_tcp_chan *chan);

@@ -282,8 +282,8 @@ uint32_t wf_tcp_run_good(const struct wf_tcp_op *op, enum wf_nic_status status)
 
 /* -- the peer's -------------------------------------------------------------- */
 
-/* Whether a whole short message begins at @bytes. What is not one is for those who
- * look at all frames. */
+/* Whether a whole short message begins at @bytes. All other frames are left to
+ * the functions of in.c. */
 static bool is_short(const uint8_t *bytes, uint32_t len,
 		     struct wf_tcp_head *head)
 {
@@ -320,7 +320,8 @@ static bool is_whole(const struct wf_tcp_dev *dev, const uint8_t *bytes,
 	       head->len <= len - sizeof(*head);
 }
 
-/* What the user has not polled comes before it. */
+/* Whether the user may hear this message: it must not overtake completions that
+ * the user has not polled. */
 static bool hears(const struct wf_tcp_dev *dev, const struct wf_nic_qp *qp,
 		  const struct wf_tcp_head *head)
 {
