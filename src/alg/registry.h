@@ -62,14 +62,14 @@ struct wf_alg_stats *wf_alg_registry_stats(const struct wf_alg_slot *slot);
 void wf_alg_registry_forked(void);
 /* Whether WD_COMP_DRIVER names it. */
 bool wf_alg_registry_is_preferred(const struct wd_alg_comp *driver);
-/* Another reference to the same. */
+/* Takes another reference to the driver in @slot. */
 struct wf_alg_slot *wf_alg_registry_dup(struct wf_alg_slot *slot);
 /* Whether WD_COMP_REPRODUCIBLE asks for output that does not depend on how a
  * stream is cut into calls. */
 bool wf_alg_registry_reproducible(void);
 /* Whether any driver knows the device of this channel. */
 bool wf_alg_registry_drives(const struct wd_chan *ch);
-/* Its place among all, and the bit of that in want.except. */
+/* The number of a slot, and its bit in want.except. */
 unsigned int wf_alg_registry_index(const struct wf_alg_slot *slot);
 uint32_t wf_alg_registry_bit(const struct wf_alg_slot *slot);
 /* As wd_alg_comp_register(), for a plug-in: @from is its file, and stays; @node is

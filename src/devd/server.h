@@ -138,7 +138,7 @@ int wf_devd_chan_make(struct wf_devd_client *client,
 /* Memory that counts against the limits of the client. */
 void wf_devd_chan_charge(struct wf_devd_chan *chan,
 			 struct wf_devd_region *region);
-/* One reference less. Memory of a client is unmapped by an errand. */
+/* Drops a reference to a region. An errand unmaps memory of a client. */
 void wf_devd_chan_put_region(struct wf_devd *devd,
 			     struct wf_devd_region *region);
 /* For a channel that neither a worker nor a client uses any more. */

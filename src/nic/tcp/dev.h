@@ -415,11 +415,12 @@ int wf_tcp_sock_result(int fd);
 int wf_tcp_sock_accept(const struct wf_tcp_dev *dev, int listen_fd);
 /* The connection is over once the peer has been silent for @ns. */
 void wf_tcp_sock_limit(int fd, uint64_t ns);
-/* Both ends of a connection. 0 or -errno. */
+/* Finds the addresses of both ends of a connection. 0 or -errno. */
 int wf_tcp_sock_names(int fd, struct wf_addr *from, struct wf_addr *to);
-/* Of the socket that listens, before anybody is accepted: congestion control. */
+/* Sets the congestion control of the socket that listens, before a connection is
+ * accepted. */
 void wf_tcp_sock_begin(struct wf_tcp_dev *dev, int listen_fd);
-/* What the kernel knows of the path of a connection. 0 or -errno. */
+/* Asks the kernel about the path of a connection. 0 or -errno. */
 int wf_tcp_sock_look(int fd, struct wf_tcp_path *path);
 /* The path is long, or loses segments: the system's congestion control is used
  * from now on. */
@@ -476,7 +477,8 @@ void wf_tcp_secure_unexpected(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 void wf_tcp_secure_denied(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* Tells the other end, with TLS or without, that it is not let in. */
 void wf_tcp_secure_refuse(int fd);
-/* Both ends of @conn, for the other side to see whether they are what it sees. */
+/* Writes the addresses of both ends of @conn into @hello, so that the other side can
+ * compare them with those that it sees. */
 int wf_tcp_secure_name(const struct wf_tcp_dev *dev,
 		       const struct wf_tcp_conn *conn,
 		       struct wf_tcp_hello *hello);
@@ -542,7 +544,7 @@ void wf_tcp_hot_add(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 void wf_tcp_hot_cool(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* Has epoll report it again if it is apart. 0 or -errno. */
 int wf_tcp_hot_attach(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
-/* The same of all: before somebody sleeps. */
+/* Gives all of them back to epoll, before a thread sleeps. */
 int wf_tcp_hot_attach_all(struct wf_tcp_dev *dev);
 
 /* -- hello.c: whose connection it is ----------------------------------------- */
@@ -632,7 +634,7 @@ struct wf_tcp_reach {
 enum wf_nic_status wf_tcp_target_reach(const struct wf_tcp_dev *dev,
 				       const struct wf_tcp_reach *want,
 				       void **at);
-/* All of @held has come, or the rest of it does not. */
+/* The frame in @held is complete, or its rest will not come. */
 void wf_tcp_target_filled(struct wf_tcp_dev *dev,
 			  const struct wf_tcp_held *held);
 /* The rest of a write: whether its memory may still be written. */
@@ -642,10 +644,10 @@ void wf_tcp_target_announce(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 			    struct wf_nic_qp *qp,
 			    const struct wf_nic_rx_desc *desc,
 			    const struct wf_tcp_head *head, uint32_t number);
-/* All of it is there. */
+/* The payload of the frame is complete. */
 void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
-/* The same of @count messages with their heads, @len bytes in all; @head is that of
- * the first. False: there is no receive for them. */
+/* Delivers @count messages with their heads, @len bytes in all; @head is that of the
+ * first. False: there is no receive for them. */
 bool wf_tcp_target_run(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		       const struct wf_tcp_head *head, const uint8_t *bytes,
 		       uint32_t len, uint32_t count);
@@ -666,13 +668,14 @@ void wf_tcp_place_begin(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 void wf_tcp_place_ask(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* The user takes long: the rest of the frame is kept meanwhile. 0 or -ENOMEM. */
 int wf_tcp_place_keep(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
-/* All of it is in place. */
+/* The payload is in its place as a whole. */
 void wf_tcp_place_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
-/* The place cannot be written: that is all that comes of it. */
+/* Tells the user that the place cannot be written. */
 void wf_tcp_place_fail(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
-/* All of it is in conn->sink.held, which is given away. */
+/* The whole frame is in @held, which belongs to the question from now on. */
 void wf_tcp_place_kept(struct wf_tcp_dev *dev, struct wf_tcp_held *held);
-/* The same of a frame whose user was not told before: its number. It has room. */
+/* Asks the user for a place for a frame that is complete. Returns the number of the
+ * question; the caller has made sure that there is room for one. */
 uint32_t wf_tcp_place_whole(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 			    struct wf_tcp_held *held);
 /* The rest of the frame does not come. */
@@ -723,7 +726,7 @@ bool wf_tcp_ack_ask(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 uint32_t wf_tcp_ack_of(const struct wf_tcp_chan *chan);
 /* Puts a refusal into chan->nacks or chan->nacks_sent. */
 void wf_tcp_ack_add_nack(struct wf_list *nacks, struct wf_tcp_op *op);
-/* One word at once, if there is room: BYE, REST. */
+/* Writes the word BYE or REST at once, if the socket has room. */
 void wf_tcp_ack_say(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		    enum wf_tcp_kind kind);
 
@@ -751,7 +754,7 @@ static inline void wf_tcp_probe_want(struct wf_tcp_dev *dev,
  * have. Their requests end in wf_tcp_settle(). */
 bool wf_tcp_settle_heard(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 			 uint32_t count);
-/* It refuses frame @seq: the request of that ends with @status. */
+/* The peer refuses frame @seq: its request ends with @status. */
 void wf_tcp_settle_refused(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 			   uint32_t seq, uint8_t status);
 void wf_tcp_settle(struct wf_tcp_dev *dev);
@@ -802,13 +805,13 @@ struct wf_tcp_op *wf_tcp_run_open(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 				  uint16_t req_id, uint16_t ah);
 /* Adds the next message, of @len bytes with its head. */
 void wf_tcp_run_add(struct wf_tcp_dev *dev, struct wf_tcp_op *op, uint32_t len);
-/* It is about to be written: all heads acknowledge the same. */
+/* Writes the same acknowledgement into all heads of a run that is about to leave. */
 void wf_tcp_run_stamp(const struct wf_tcp_op *op, const uint32_t ack[2]);
 /* The first @bytes of it were written, and the others follow. */
 void wf_tcp_run_sent(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
 		     uint32_t bytes);
-/* It ends before all of it was written: what was is still counted, if it is not
- * acknowledged. */
+/* Ends a run of which only a part was written. Messages that were written and not
+ * acknowledged still count. */
 void wf_tcp_run_leave(struct wf_tcp_op *op);
 /* The peer has the first @count of the messages that are not acknowledged, and not
  * the others. False: they are not to be sent again. */
