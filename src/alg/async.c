@@ -72,7 +72,7 @@ static bool watch_stop;
 static pthread_t watch_thread;	     /* there while event_fd is */
 static __thread unsigned int inside; /* callbacks this thread is in */
 
-/* Not under the lock. */
+/* Threads use these members without the lock. */
 static struct {
 	_Alignas(64) struct wf_stack done;
 	atomic_uint undone; /* jobs that are not there yet */
@@ -372,7 +372,7 @@ static int enter(struct wd_comp_ctx *ctx, struct job *job)
 	return 0;
 }
 
-/* It ends without a callback, or after it. */
+/* Frees a job that ends without a callback, or whose callback was run. */
 static void leave(struct job *job)
 {
 	free(job);

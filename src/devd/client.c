@@ -19,7 +19,7 @@
 #include "devd/kept.h"
 #include "devd/server.h"
 
-/* Of Linux 6.5; Debian 12's headers are older. */
+/* Linux has it since 6.5; Debian 12's headers are older. */
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif

@@ -266,7 +266,7 @@ static void count(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet)
 	}
 }
 
-/* Its bytes that wait for a place are not wanted. */
+/* Refuses a packet, and its bytes that wait for a place. */
 static int refuse(struct wf_rdm_ep *ep, const struct wf_rdm_buf *buf)
 {
 	if (wf_unlikely(buf->more))

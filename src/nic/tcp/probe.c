@@ -13,7 +13,7 @@
 /* Each after twice the time of the one before. Then the kernel's own time-out is
  * as soon; and a peer that has stopped is not asked for ever. */
 #define PROBES_MOST 8u
-/* That sent none, in a row: as above. */
+/* Looks in a row that sent no probe, at most: as above. */
 #define LOOKS_MOST 64u
 
 static bool has_flight(const struct wf_tcp_chan *chan)

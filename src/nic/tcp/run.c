@@ -254,7 +254,7 @@ static struct wf_tcp_op *next_of(const struct wf_tcp_op *op)
 		       wf_container_of(next, struct wf_tcp_op, link);
 }
 
-/* Of one that was cut the last op has the request. */
+/* If a run was cut, the last op of it has the request. */
 void wf_tcp_run_refused(struct wf_tcp_op *op, uint32_t at, uint8_t status)
 {
 	at += op->cut;

@@ -82,7 +82,7 @@ static void send_hello(struct wf_udp_engine *engine, const struct wf_addr *to,
 	wf_udp_engine_answer(engine, to, from, &hello->common, sizeof(*hello));
 }
 
-/* Ours in its present state. */
+/* Sends the INIT or OPEN that the state of our connection asks for. */
 static void ask(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
