@@ -9,17 +9,19 @@ _weft_commands()
 
 _weft_options()
 {
-	"$1" "$2" --help 2>/dev/null | grep -o -- '  -[^ ].*' |
+	"$@" --help 2>/dev/null | grep -o -- '  -[^ ].*' |
 		grep -oE -- '(^ *|, )(--[a-z][a-z-]*|-[A-Za-z])' |
 		grep -oE -- '--?[A-Za-z].*' | awk '!seen[$0]++'
 }
 
-# What an option is followed by, as its help text names it (NAME, msg|tagged);
-# nothing if it stands alone.
+# What the option $1 is followed by, as the help text of a command names it (NAME,
+# msg|tagged); nothing if it stands alone.
 _weft_argument()
 {
-	"$1" "$2" --help 2>/dev/null |
-		sed -nE "s/^ +(-[A-Za-z], )?($3|$3, --[a-z-]+) ([^ ]+)( .*)?\$/\3/p" |
+	local option=$1
+	shift
+	"$@" --help 2>/dev/null |
+		sed -nE "s/^ +(-[A-Za-z], )?($option|$option, --[a-z-]+) ([^ ]+)( .*)?\$/\3/p" |
 		head -n 1
 }
 
@@ -33,6 +35,7 @@ _weft_arguments()
 {
 	case $2,$3 in
 	bench,-p | bench,--provider) _weft_providers ;;
+	bench,--over) echo node loopback veth ;;
 	bench,-a | bench,--against) _weft_providers; echo socket ucx mpi:vader mpi:btl-tcp mpi:weft ;;
 	stat,-s | stat,--sort)
 		"$1" stat --sort '?' 2>&1 | sed -n 's/.*--sort is \(.*\), not .*/\1/p' |
@@ -52,9 +55,15 @@ _weft()
 {
 	local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} words=
 	local before=${COMP_WORDS[COMP_CWORD - 1]} argument=
+	local -a call=("$1" "$command")
 	COMPREPLY=()
+	# These two have options of their own.
+	case $COMP_CWORD,$command,${COMP_WORDS[2]} in
+	2,*) ;;
+	*,bench,wd | *,bench,comp) call+=("${COMP_WORDS[2]}") ;;
+	esac
 	if [ "$COMP_CWORD" -gt 2 ] && [[ $before == -* ]]; then
-		argument=$(_weft_argument "$1" "$command" "$before")
+		argument=$(_weft_argument "$before" "${call[@]}")
 	fi
 	if [ "$COMP_CWORD" -eq 1 ]; then
 		words="$(_weft_commands "$1") help --help --version"
@@ -63,8 +72,8 @@ _weft()
 	elif [ -n "$argument" ]; then
 		words=$(_weft_arguments "$1" "$command" "$before" "$argument")
 	elif [[ $word == -* ]]; then
-		words=$(_weft_options "$1" "$command")
-	elif [ "$command" = bench ]; then
+		words=$(_weft_options "${call[@]}")
+	elif [ "$command" = bench ] && [ ${#call[@]} = 2 ]; then
 		words=$(_weft_tests "$1")
 	else
 		return 0

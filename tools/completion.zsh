@@ -22,13 +22,14 @@ _weft_options()
 {
 	local line name text argument
 	local -A seen
-	"$program" "$1" --help 2>/dev/null | while IFS= read -r line; do
+	"$program" "$@" --help 2>/dev/null | while IFS= read -r line; do
 		[[ $line =~ '^ {2,6}(-[A-Za-z0-9]+)?(, )?(--[a-z][a-z-]*)?( [^ ]+)?( +(.*))?$' ]] ||
 			continue
 		name=${${match[4]# }%,} argument=
 		text=${match[6]//(#m)[\]\[:\\]/\\$MATCH}
 		case $match[3],$name in
 		--provider,*|--against,*) argument=":$name:_weft_providers" ;;
+		--over,*) argument=":$name:(node loopback veth)" ;;
 		*,*'|'*) argument=":${name//|/ or }:(${name//|/ })" ;;
 		*,FILE|*,PATH) argument=":$name:_files" ;;
 		*,[A-Z]*) argument=":${name//:/ }: " ;;
@@ -61,7 +62,7 @@ _weft()
 {
 	setopt localoptions extendedglob
 	local program=$words[1] command=$words[2] rest
-	local -a options
+	local -a options call=($words[2])
 	program=${~program}
 	if (( CURRENT == 2 )); then
 		if [[ $PREFIX == -* ]]; then
@@ -76,12 +77,21 @@ _weft()
 		_weft_commands
 		return
 		;;
-	bench) rest='*:test:_weft_tests' ;;
+	bench)
+		rest='*:test:_weft_tests'
+		# These two have options of their own.
+		if (( CURRENT > 3 )) && [[ $words[3] == (wd|comp) ]]; then
+			call+=($words[3])
+			rest='*: :'
+			shift words
+			(( CURRENT-- ))
+		fi
+		;;
 	gzip|gunzip) rest='*:file:_files' ;;
 	efa) rest='*::command:_normal' ;;
 	*) rest='*: :' ;;
 	esac
-	options=("${(@f)$(_weft_options $command)}")
+	options=("${(@f)$(_weft_options $call)}")
 	shift words
 	(( CURRENT-- ))
 	_arguments -S : $options $rest

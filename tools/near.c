@@ -75,8 +75,8 @@ void wf_tools_near_option(const char *who, char *const *argv,
 	struct wf_tools_near near = { NULL, NULL, 0 };
 	char word[LONGEST + 1];
 
-	/* It is 0 where a long option is unknown, or short for several, which
-	 * getopt lists. */
+	/* optopt is 0 if a long option is unknown, or if it is an abbreviation of
+	 * several, which getopt lists. */
 	if (!optopt && !strncmp(given, "--", 2)) {
 		snprintf(word, sizeof(word), "%.*s",
 			 (int)strcspn(given + 2, "="), given + 2);

@@ -110,7 +110,8 @@ static int try_file(const struct wf_tools_process *p, int dir, const char *file,
 
 	if (len != (ssize_t)strlen(link) || memcmp(target, link, strlen(link)))
 		return 0;
-	/* It may be something else by now: nothing that waits or acts. */
+	/* Another file may have this number by now. With these flags opening it
+	 * neither waits nor has an effect. */
 	fd = openat(dir, file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return 0;

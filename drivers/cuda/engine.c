@@ -31,7 +31,7 @@
 #define TAKE 16
 #define RUN 16 /* jobs that are added at once */
 
-/* Its jobs, in the order in which they came and go. Under the lock. */
+/* A channel: its jobs, in the order in which they came and go. Under the lock. */
 struct channel {
 	struct wf_batch_job *first, *last;
 	bool reached; /* only memory that the GPU reaches, and no copies */
@@ -120,7 +120,7 @@ static int choose_device(int *major, int *minor, const char **why)
 		       0;
 }
 
-/* Of a batch, on each side. */
+/* How much memory a batch gets, on each side. */
 static size_t memory_wanted(void)
 {
 	const char *asked = secure_getenv("WD_CUDA_MEMORY");

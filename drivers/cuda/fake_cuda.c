@@ -182,7 +182,7 @@ static void *make_range(size_t len, unsigned int type)
 	return at;
 }
 
-/* Its length, 0 if it is none. */
+/* Forgets the range that begins at @at. Returns its length, 0 if there is none. */
 static size_t forget_range(uintptr_t at)
 {
 	size_t len = 0;

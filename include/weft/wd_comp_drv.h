@@ -69,7 +69,7 @@ struct wd_comp_mem {
 #define WD_COMP_CAN_INFLATE_STREAM (1u << 5) /* cut anywhere */
 /* Inflate with job->tight takes no stream that zlib would refuse. */
 #define WD_COMP_CAN_REFUSE (1u << 6)
-/* It gives its jobs to `weft devd`, which must not ask it in turn. */
+/* The driver gives its jobs to `weft devd`, which must not use it in turn. */
 #define WD_COMP_BY_DEVD (1u << 7)
 /* Inflate with a flush other than FINISH: a piece that ends on a byte, after any
  * block. A driver of streams can do it without saying so. */

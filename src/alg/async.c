@@ -72,7 +72,7 @@ static bool watch_stop;
 static pthread_t watch_thread;	     /* there while event_fd is */
 static __thread unsigned int inside; /* callbacks this thread is in */
 
-/* Not under the lock. */
+/* Threads use these members without the lock. */
 static struct {
 	_Alignas(64) struct wf_stack done;
 	atomic_uint undone; /* jobs that are not there yet */
@@ -169,7 +169,7 @@ static void tell_locked(void)
 	pthread_cond_broadcast(&changed);
 }
 
-/* Those who sleep look again. */
+/* Wakes the threads that sleep here, so that they look again. */
 static void tell(void)
 {
 	if (!atomic_load(&shared.attention))
@@ -243,7 +243,7 @@ static void is_back(struct wf_alg_owner *owner)
 	job->unfinished = final;
 	if (!final) {
 		w->want.except |= job->bit;
-		/* It may be released, and then it is the application's. */
+		/* The application may have released its channel. */
 		w->want.ch = NULL;
 		job->task.run = run_again;
 		result = wf_alg_crew_add(&job->task) ? -ENODEV : 0;
@@ -372,7 +372,7 @@ static int enter(struct wd_comp_ctx *ctx, struct job *job)
 	return 0;
 }
 
-/* It ends without a callback, or after it. */
+/* Frees a job that ends without a callback, or whose callback was run. */
 static void leave(struct job *job)
 {
 	free(job);
@@ -670,7 +670,7 @@ static void close_event_locked(void)
 
 	if (fd < 0)
 		return;
-	/* Nobody is given a descriptor that is about to be closed. */
+	/* From here on callers do not get this descriptor: it is closed below. */
 	event_fd = -1;
 	watch_stop = true;
 	pthread_cond_broadcast(&changed);
@@ -706,7 +706,7 @@ int wd_alg_cancel(struct wd_comp_ctx *ctx)
 	if (!ctx)
 		return -EINVAL;
 	pthread_once(&once, setup);
-	/* It is not freed before ctx->job has changed, under the lock. */
+	/* A job is freed only after ctx->job was changed under the lock. */
 	pthread_mutex_lock(&lock);
 	job = __atomic_load_n(&ctx->job, __ATOMIC_ACQUIRE);
 	if (!job)
@@ -714,7 +714,7 @@ int wd_alg_cancel(struct wd_comp_ctx *ctx)
 	else if (!wf_alg_crew_remove(&job->task))
 		ret = -EINPROGRESS;
 	pthread_mutex_unlock(&lock);
-	/* Nobody else has it now. */
+	/* The crew does not have the job any more, so it is ours alone. */
 	if (!ret)
 		cancel(job);
 	return ret;

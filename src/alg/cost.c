@@ -54,7 +54,7 @@ static uint32_t tag_of(const struct wf_alg_cost *cost)
 	return (uint32_t)((uintptr_t)cost / 64);
 }
 
-/* Its entry, or NULL if that is of other jobs. */
+/* The entry for jobs like @job, or NULL if other jobs have its place. */
 static struct settled *entry_of(const struct wf_alg_cost *first,
 				const struct wd_comp_job *job)
 {

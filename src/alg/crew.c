@@ -113,7 +113,7 @@ static void collect_locked(void)
 	queued += wf_alg_stack_empty_into(&shared.stack, &queue);
 }
 
-/* Its links are zero before the first time, and lead to itself afterwards. */
+/* The links of a task that is not queued are zero, or lead to the task itself. */
 static bool is_queued_locked(const struct wf_crew_task *task)
 {
 	const struct wf_list *next = task->item.link.next;

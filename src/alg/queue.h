@@ -58,7 +58,7 @@ int wf_alg_queue_run(struct wf_alg_queue *q, struct wd_comp_job *job);
 int wf_alg_queue_submit(struct wf_alg_queue *q, struct wd_comp_job *const *jobs,
 			unsigned int n);
 
-/* It took no job, which is counted for `weft stat`: once a job. */
+/* Counts for `weft stat` that the queue was full for a job; call it once a job. */
 void wf_alg_queue_was_full(struct wf_alg_queue *q);
 
 /* Notifies the owners of jobs that are done. How many; -ENODEV when the channel

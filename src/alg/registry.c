@@ -568,14 +568,15 @@ int wd_alg_comp_unregister(const struct wd_alg_comp *driver)
 		e = atomic_load(&slots[i].entry);
 		if (!e || (e->source != driver && &e->table != driver))
 			continue;
-		/* Its idle channels do not count as uses. */
+		/* Idle channels of the driver do not keep it registered. */
 		wf_alg_queue_close_idle(&slots[i]);
 		/* Pairs with wf_alg_registry_get(). */
 		ret = -EBUSY;
 		if (atomic_compare_exchange_strong(&slots[i].refs, &none,
 						   LEAVING)) {
-			/* Nobody looks at its name any more, which is the
-			 * driver's: threads keep what they found. */
+			/* The name is the driver's memory. A thread that found
+			 * the driver before sees that `changes` is another
+			 * one, and does not read the name again. */
 			atomic_fetch_add(&changes, 1);
 			atomic_store(&slots[i].entry, NULL);
 			atomic_fetch_sub(&slots[i].refs, LEAVING);

@@ -38,8 +38,8 @@ struct wf_alg_want {
 struct wf_alg_slot *wf_alg_registry_get(const struct wf_alg_want *want);
 void wf_alg_registry_put(struct wf_alg_slot *slot);
 
-/* What that would find, without a reference: nothing of the driver but what is
- * here may be used, which is never freed. */
+/* The driver that wf_alg_registry_get() would find, without a reference to it.
+ * Use these members only, which are never freed, and not the driver itself. */
 struct wf_alg_seen {
 	const struct wd_alg_comp *driver;
 	struct wf_alg_cost *cost;
@@ -54,22 +54,22 @@ const struct wd_alg_comp *wf_alg_registry_driver(const struct wf_alg_slot *);
 /* The driver has returned an impossible result: it is reported with @why, a
  * constant, and not used again. */
 void wf_alg_registry_distrust(struct wf_alg_slot *slot, const char *why);
-/* What its jobs took. */
+/* How long jobs of the driver took. */
 struct wf_alg_cost *wf_alg_registry_cost(const struct wf_alg_slot *slot);
-/* What it did, for `weft stat`. */
+/* What the driver did, for `weft stat`. */
 struct wf_alg_stats *wf_alg_registry_stats(const struct wf_alg_slot *slot);
 /* In a forked child: the jobs under way are the parent's. */
 void wf_alg_registry_forked(void);
 /* Whether WD_COMP_DRIVER names it. */
 bool wf_alg_registry_is_preferred(const struct wd_alg_comp *driver);
-/* Another reference to the same. */
+/* Takes another reference to the driver in @slot. */
 struct wf_alg_slot *wf_alg_registry_dup(struct wf_alg_slot *slot);
 /* Whether WD_COMP_REPRODUCIBLE asks for output that does not depend on how a
  * stream is cut into calls. */
 bool wf_alg_registry_reproducible(void);
 /* Whether any driver knows the device of this channel. */
 bool wf_alg_registry_drives(const struct wd_chan *ch);
-/* Its place among all, and the bit of that in want.except. */
+/* The number of a slot, and its bit in want.except. */
 unsigned int wf_alg_registry_index(const struct wf_alg_slot *slot);
 uint32_t wf_alg_registry_bit(const struct wf_alg_slot *slot);
 /* As wd_alg_comp_register(), for a plug-in: @from is its file, and stays; @node is

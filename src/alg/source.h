@@ -21,9 +21,10 @@ struct wf_source {
 	bool eof;	/* and there are no more */
 };
 
-/* All in memory. */
+/* An input that is in memory as a whole. */
 void wf_alg_source_memory(struct wf_source *s, const uint8_t *in, size_t len);
-/* A ring of at least @size bytes. -errno. */
+/* An input that is read piece by piece into a ring of at least @size bytes. 0 or
+ * -errno. */
 int wf_alg_source_ring(struct wf_source *s, size_t size);
 void wf_alg_source_end(struct wf_source *s);
 

@@ -74,7 +74,7 @@ static inline void wf_alg_stats_add(struct wf_alg_stats *stats,
 /* The driver is done with a job. */
 void wf_alg_stats_job(struct wf_alg_stats *stats, const struct wd_comp_job *job,
 		      int result);
-/* So much of a stream. */
+/* The driver has taken and given so many bytes of a stream. */
 void wf_alg_stats_bytes(struct wf_alg_stats *stats, uint64_t in, uint64_t out);
 
 /*

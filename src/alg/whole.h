@@ -35,7 +35,7 @@ int wf_alg_whole_work(struct wf_alg_whole *w);
 int wf_alg_whole_end(struct wf_alg_whole *w, int ret, size_t *src_len,
 		     size_t *dst_len);
 
-/* All three. @except: bits of drivers that are not asked. */
+/* All three steps in one call. @except: bits of drivers that are not asked. */
 int wf_alg_whole_run(struct wd_comp_ctx *ctx, bool inflate, uint32_t except,
 		     const uint8_t *src, size_t *src_len, uint8_t *dst,
 		     size_t *dst_len);

@@ -21,7 +21,7 @@
 /* A round through a hundred processes that poll takes less, a time slice more. */
 #define SLICE WF_NS_PER_MS
 #define NAP_LEAST (50 * WF_NS_PER_US)
-/* Of NAP_LEAST each, from one yield to the next. */
+/* Naps of NAP_LEAST from one yield to the next. */
 #define NAPS 200
 /* A program that takes so long from rest to rest does something else, too, and
  * does not sleep for longer than that takes. */

@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-/* One for each loop, zeroed. Several threads may have one together. */
+/* State of one loop that waits; zero at first. Threads may share it. */
 struct wf_rest {
 	atomic_uint naps; /* of 50 us each, to be taken before the next yield */
 	atomic_uint nap;  /* how long the last one was, ns */

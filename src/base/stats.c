@@ -23,8 +23,8 @@ static struct wf_stats_page *map_page(int *fd)
 		return NULL;
 	if (!wf_os_mmap(&page, WF_STATS_BYTES, PROT_READ | PROT_WRITE,
 			MAP_SHARED, *fd)) {
-		/* Only we count. Kernels without this seal leave it to the
-		 * readers' manners. */
+		/* Only this mapping can write. A kernel without this seal lets
+		 * readers write as well, and nothing depends on that. */
 		(void)wf_base_memfd_seal_writing(*fd);
 		return page;
 	}

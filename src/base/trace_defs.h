@@ -75,7 +75,7 @@ struct wf_trace_event {
 	uint8_t kind; /* PUT: of the slot, as in shm/ring_defs.h */
 };
 
-/* One direction to or from a peer. */
+/* A channel in events: messages to a peer, or from a peer. */
 struct wf_trace_channel {
 	uint64_t place;
 	char peer[56];

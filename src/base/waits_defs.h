@@ -65,7 +65,7 @@ enum wf_wait_kind { WF_WAIT_KINDS(X) WF_WAIT_KIND_COUNT };
 enum wf_wait_step { WF_WAIT_STEPS(X) WF_WAIT_STEP_COUNT };
 #undef X
 
-/* Of a wait. */
+/* Flags of a wait. */
 #define WF_WAIT_TAGGED 0x1u  /* tag and ignore mean something */
 #define WF_WAIT_ANYONE 0x2u  /* a receive that takes messages of any peer */
 #define WF_WAIT_PACKETS 0x4u /* by packets, else through shared memory */

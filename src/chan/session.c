@@ -329,7 +329,7 @@ static bool look(struct wf_chan_session *session)
 	return !atomic_load_explicit(&session->dead, memory_order_relaxed);
 }
 
-/* It has been silent for too long. */
+/* Gives up a device process that has been silent for too long. */
 static void give_up(struct wf_chan_session *session)
 {
 	wf_warn("device process at %s does not answer, given up",

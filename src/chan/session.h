@@ -45,7 +45,7 @@ int wf_chan_session_fd(const struct wf_chan_session *session);
  * silent may still work on our memory. */
 bool wf_chan_session_has_ended(struct wf_chan_session *session);
 
-/* One more reference, for _put(). */
+/* Takes one more reference, which wf_chan_session_put() gives back. */
 void wf_chan_session_hold(struct wf_chan_session *session);
 
 /* Marks it dead after poll() said so. */

@@ -256,7 +256,7 @@ static int soft_open(struct wd_chan *ch)
 			dev->name);
 		close_all(fds);
 	}
-	/* It is open, but we could not take it. */
+	/* The device has opened the channel, but it cannot be used here. */
 	if (core->id)
 		request_of(ch, WF_BROKER_CLOSE);
 	wf_chan_session_put(core->session);
@@ -389,7 +389,8 @@ static int soft_reserve(struct wd_chan *ch, size_t size, void **va,
 	request.offset = sva ? (uint64_t)(uintptr_t)*va : 0;
 	err = wf_chan_session_call(ch->core->session, &request, -1, &reply,
 				   fds);
-	/* It has refused; else it may have mapped that place, or will. */
+	/* With these three errors the device may have mapped the memory, or may
+	 * do so later. With any other it has refused. */
 	if (err && err != -EMFILE && err != -ETIMEDOUT && err != -EPROTO)
 		sva = false;
 	if (err)

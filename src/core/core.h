@@ -153,8 +153,8 @@ void wf_core_wake(struct wf_core *core);
 
 /* -- linger.c -- */
 
-/* Nobody can wait for an injected operation: those that are pending when the
- * endpoint is closed get some time. */
+/* Injected operations have no completion that the application could wait for.
+ * Those that are pending when the endpoint is closed get some time. */
 void wf_core_linger(struct wf_core *core);
 
 #endif

@@ -134,7 +134,7 @@ static void add_messages(struct wf_core *core, const struct wf_match *m,
 		wait->tag = ux->tag;
 		wait->len = ux->len;
 		set_source(core, wait, ux->src);
-		/* Its sender is somebody, though not in the AV. */
+		/* The message has a sender, even if the AV does not have it. */
 		wait->flags &= (uint8_t)~WF_WAIT_ANYONE;
 	}
 	for (uint32_t i = 0; i < WF_REPORT_MOST; i++)

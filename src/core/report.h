@@ -41,7 +41,7 @@ void wf_core_report_forked(struct wf_core *core);
 /* Writes the report. */
 void wf_core_report_write(struct wf_core *core, uint64_t now);
 
-/* The same before sleep. */
+/* Writes the report before the endpoint sleeps. */
 void wf_core_report_sleep(struct wf_core *core);
 
 /* Progress looked at the descriptors. */

@@ -70,7 +70,7 @@ struct wf_chunk {
 	struct wf_chunk_end *ends; /* free() it */
 	size_t ends_count;
 
-	/* Its own. */
+	/* For the functions of chunk.c alone. */
 	size_t ends_room;
 	uint8_t *out;
 	uint8_t *low; /* the window begins here */

@@ -178,11 +178,11 @@ void wf_deflate_inflate_init(struct wf_inflate *s,
 			     struct wf_inflate_codes *codes,
 			     struct wd_comp_mem mem, int wrap,
 			     unsigned int wbits);
-/* Another wrap and window, then a reset. */
+/* Changes the format and the size of the window, then resets the stream. */
 void wf_deflate_inflate_reset2(struct wf_inflate *s, int wrap,
 			       unsigned int wbits);
 void wf_deflate_inflate_reset(struct wf_inflate *s);
-/* Without forgetting the window. */
+/* Resets the stream and keeps the window. */
 void wf_deflate_inflate_reset_keep(struct wf_inflate *s);
 /* Gives the window back; @s itself is the caller's. */
 void wf_deflate_inflate_end(struct wf_inflate *s);

@@ -41,8 +41,8 @@
 #define WF_TABLE_SUB 0x4000u
 #define WF_TABLE_OTHER 0x8000u
 #define WF_TABLE_LITERAL 0x80000000u
-/* Of one with WF_TABLE_OTHER and without WF_TABLE_SUB: a code that must not
- * occur, else the end of the block. */
+/* Flag of an entry with WF_TABLE_OTHER and without WF_TABLE_SUB: a code that must
+ * not occur. Without this flag such an entry is the end of the block. */
 #define WF_TABLE_BAD 0x10000u
 
 static inline unsigned int wf_table_drop(uint32_t entry)
@@ -86,7 +86,7 @@ struct wf_table_pair {
 	unsigned int lit_bits; /* root of lit */
 };
 
-/* Those of a fixed block: constants. */
+/* The tables of fixed blocks, which are constants. */
 extern const struct wf_table_pair wf_deflate_fixed;
 
 /*

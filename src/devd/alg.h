@@ -71,7 +71,7 @@ const struct wf_devd_alg *wf_devd_alg_get(unsigned int alg);
 /* The bit of a name, 0 if there is none. */
 uint32_t wf_devd_alg_bit(const char *name);
 
-/* All that there are. */
+/* The bits of all algorithms. */
 uint32_t wf_devd_alg_all(void);
 
 /* Names of the bits, one a line. */

@@ -19,7 +19,7 @@
 #include "devd/kept.h"
 #include "devd/server.h"
 
-/* Of Linux 6.5; Debian 12's headers are older. */
+/* Linux has it since 6.5; Debian 12's headers are older. */
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
@@ -221,7 +221,7 @@ int wf_devd_client_accept(struct wf_devd *devd)
 	return 0;
 }
 
-/* The count comes last: who reads 0 finds nothing of a client any more. */
+/* Decreases the count last: a thread that reads 0 finds nothing of a client. */
 static void free_client(struct wf_devd_client *client)
 {
 	struct wf_devd *devd = client->devd;

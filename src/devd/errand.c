@@ -218,7 +218,7 @@ void wf_devd_errands_hurry(struct wf_devd_errands *hub, uint64_t now)
 		struct wf_devd_errand *errand =
 			wf_container_of(pos, struct wf_devd_errand, link);
 
-		/* It is there as long as it is in the list. */
+		/* A thread is there as long as its errand is in the list. */
 		if (now > errand->sent_at && now - errand->sent_at > limit)
 			pthread_kill(errand->thread, SIGUSR2);
 	}

@@ -54,16 +54,16 @@ struct wf_devd_errand {
 
 /* Results wake @wake_fd, an eventfd. */
 int wf_devd_errands_open(struct wf_devd_errands **hub, int wake_fd);
-/* Those that are out end by themselves, whenever that is, and close the
- * connections they were given. */
+/* Errands that run now end by themselves, however late, and close the connections
+ * that they were given. */
 void wf_devd_errands_close(struct wf_devd_errands *hub);
 
-/* Starts a thread for it; the errand returns by _next(). If too many run
- * already, it starts later. -ENOMEM. */
+/* Starts a thread for an errand, or starts it later if too many run already.
+ * wf_devd_errand_next() returns it when it is over. 0 or -ENOMEM. */
 int wf_devd_errand_send(struct wf_devd_errands *hub,
 			const struct wf_devd_errand *what,
 			struct wf_devd_errand **sent);
-/* One that is over, to be freed by free(), or NULL. */
+/* Returns an errand that is over, for the caller to free(), or NULL. */
 struct wf_devd_errand *wf_devd_errand_next(struct wf_devd_errands *hub);
 
 /* Call it now and then: sends a signal (SIGUSR2, whose handler worker.c

@@ -16,7 +16,7 @@
 
 /* A piece of a job that can be cut: stays in a second-level cache. */
 #define PIECE (256u << 10)
-/* Of a worker's memory, while it sleeps. */
+/* Bytes of its memory that a worker keeps while it sleeps. */
 #define KEPT (2u << 20)
 /* Time between two checks that a client is there: two system calls in addition
  * to the two of a small job. */

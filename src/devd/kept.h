@@ -32,14 +32,15 @@ struct wf_devd_kept {
  * -ENOMEM. */
 int wf_devd_kept_make(const char *name, uint64_t size,
 		      struct wf_devd_kept **ours, int *theirs);
-/* It never was a client's, or need not be counted. */
+/* Frees memory that no client got, or that need not be counted any more. */
 void wf_devd_kept_drop(struct wf_devd_kept *kept);
 
-/* Its channel is closed; @kept is taken over, and so is what is charged. */
+/* Counts @kept from now on, because its channel is closed. Takes over @kept and
+ * the bytes that are charged for it. */
 void wf_devd_kept_add(struct wf_devd_client *client, struct wf_devd_kept *kept,
 		      uint64_t size, uint64_t *counter);
-/* Looks which of it is nobody's any more: of all users, or of one, so that what one
- * asks for does not cost a look at the memory of others. */
+/* Frees kept memory that no process has any more: of all users, or of one user, so
+ * that a request of one user does not look at the memory of others. */
 void wf_devd_kept_sweep(struct wf_devd *devd);
 void wf_devd_kept_sweep_user(struct wf_devd *devd,
 			     const struct wf_devd_user *user);

@@ -32,7 +32,7 @@ void wf_devd_quota_set(struct wf_devd_quota *quota,
 	    rates->bytes == quota->rates.bytes)
 		return;
 	quota->rates = *rates;
-	/* What is owed under other rates is not collected. */
+	/* A debt from before the rates changed is forgiven. */
 	atomic_store(&quota->jobs, most_of(rates->jobs));
 	atomic_store(&quota->bytes, most_of(rates->bytes));
 	atomic_store(&quota->limited, limited);

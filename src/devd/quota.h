@@ -19,10 +19,10 @@ struct wf_devd_rates {
 };
 
 struct wf_devd_quota {
-	/* Of the manager: */
+	/* Only the manager uses these: */
 	struct wf_devd_rates rates;
 	double jobs_part, bytes_part; /* of one that is not yet whole */
-	/* Of both: */
+	/* Manager and workers use these: */
 	atomic_bool limited;
 	atomic_bool wanted;	     /* a worker has left jobs alone */
 	_Atomic int64_t jobs, bytes; /* left; below 0: owed */

@@ -30,7 +30,7 @@ struct wf_devd_device {
 	uint64_t opened, turned_away;
 	uint64_t memory; /* bytes reserved */
 	struct wf_stats stats;
-	/* Of channels that are gone. */
+	/* Sums of the channels that were closed. */
 	uint64_t counted[WF_DEVD_STAT_COUNTED];
 	struct wf_devd_account account;
 };
@@ -138,10 +138,10 @@ int wf_devd_chan_make(struct wf_devd_client *client,
 /* Memory that counts against the limits of the client. */
 void wf_devd_chan_charge(struct wf_devd_chan *chan,
 			 struct wf_devd_region *region);
-/* One reference less. Memory of a client is unmapped by an errand. */
+/* Drops a reference to a region. An errand unmaps memory of a client. */
 void wf_devd_chan_put_region(struct wf_devd *devd,
 			     struct wf_devd_region *region);
-/* Nobody uses it any more. */
+/* For a channel that neither a worker nor a client uses any more. */
 void wf_devd_chan_free(struct wf_devd_chan *chan);
 void wf_devd_chan_record(const struct wf_devd *devd,
 			 const struct wf_devd_device *device,

@@ -37,7 +37,7 @@ enum wf_devd_stat { WF_DEVD_STATS(X) WF_DEVD_STAT_COUNT };
 
 #define WF_DEVD_STAT_COUNTED (WF_DEVD_STAT_COUNT - WF_DEVD_STAT_FIRST)
 
-/* Of one channel; its worker writes, the manager reads. */
+/* Counts of one channel; its worker writes them, the manager reads them. */
 struct wf_devd_counts {
 	_Atomic uint64_t n[WF_DEVD_STAT_COUNTED];
 };
@@ -59,7 +59,7 @@ static inline void wf_devd_stats_add(struct wf_devd_counts *counts,
 {
 	_Atomic uint64_t *n = &counts->n[item - WF_DEVD_STAT_FIRST];
 
-	/* One writer: no locked instruction. */
+	/* With one writer no locked instruction is needed. */
 	atomic_store_explicit(
 		n, atomic_load_explicit(n, memory_order_relaxed) + more,
 		memory_order_relaxed);
@@ -67,7 +67,7 @@ static inline void wf_devd_stats_add(struct wf_devd_counts *counts,
 
 /* A page per device, named as programs name it ("socket:name"). -ENOMEM. */
 int wf_devd_stats_open(struct wf_devd *devd);
-/* Of one that came later. */
+/* A page for a device that was added later. */
 int wf_devd_stats_open_device(struct wf_devd *devd,
 			      struct wf_devd_device *device);
 void wf_devd_stats_close(struct wf_devd *devd);

@@ -35,14 +35,15 @@ struct wf_devd_user {
 	struct wf_stats stats;
 };
 
-/* Another client of @uid. -EACCES: barred; -EBUSY: has as many as it may;
- * -ENOMEM. */
+/* Adds a client to the user @uid. 0; -EACCES: the user is barred; -EBUSY: it has as
+ * many clients as it may; -ENOMEM. */
 int wf_devd_user_get(struct wf_devd *devd, uid_t uid,
 		     struct wf_devd_user **user);
-/* That client is gone. What a user did is kept, for some time, for `weft stat`. */
+/* Removes a client from its user. The counters of a user without clients are kept
+ * for some time, for `weft stat`. */
 void wf_devd_user_put(struct wf_devd *devd, struct wf_devd_user *user);
 
-/* The same of memory that a client had kept. */
+/* Call it when memory that a client had kept is gone. */
 void wf_devd_user_left(struct wf_devd *devd, struct wf_devd_user *user);
 
 /* Whether it may have one more channel, so many more bytes. */
@@ -58,7 +59,7 @@ void wf_devd_user_change(struct wf_devd *devd);
  * of some user still wait. */
 bool wf_devd_user_refill(struct wf_devd *devd, uint64_t now, bool *waits);
 
-/* All of them, those that were barred too. */
+/* Frees all users, also those that were barred. */
 void wf_devd_user_free_all(struct wf_devd *devd);
 
 #endif

@@ -147,14 +147,15 @@ static void interrupt(struct wf_devd_worker *worker, struct wf_devd_chan *chan)
 			      memory_order_relaxed);
 	if (write(chan->event_fd, &one, sizeof(one)) < 0 && errno == EINTR) {
 		fault(worker, chan, "its interrupt blocks");
-		/* Not by mistake: the counter is full after 2^64 of them. */
+		/* The client has filled the counter on purpose: interrupts fill it
+		 * after 2^64 of them. */
 		atomic_store(&chan->client->spoiler, true);
 	}
 	atomic_store_explicit(&worker->signalling, 0, memory_order_relaxed);
 	wf_devd_stats_add(&chan->counts, WF_DEVD_STAT_interrupts, 1);
 }
 
-/* What a turn did. */
+/* What a worker has done in one turn on a channel. */
 struct tally {
 	uint64_t failed, in, out, copied;
 };

@@ -45,7 +45,7 @@ enum wf_accel_alg {
 	WF_ACCEL_ALGS,
 };
 
-/* Of deflate and inflate; 0 elsewhere. */
+/* The format of a deflate or inflate job; 0 in other jobs. */
 enum wf_accel_format {
 	WF_ACCEL_FORMAT_NONE,
 	WF_ACCEL_FORMAT_RAW,

@@ -562,7 +562,7 @@ int wf_drv_device_poll(struct wf_drv_device *device,
 	if (++device->empty % LOOK_EVERY)
 		return 0;
 	look(device);
-	/* What came before its end comes first. */
+	/* Completions that came before the device ended are returned first. */
 	return device->broken ? wf_drv_device_poll(device, results, max) : 0;
 }
 
@@ -573,7 +573,8 @@ int wf_drv_device_wait(struct wf_drv_device *device, int timeout_ms)
 	if (device->broken || wf_queue_cq_ready(&device->cq))
 		return 0;
 	wf_queue_wake_arm(&device->mmio->user_sleeps);
-	/* Whatever the device did before it could see that, we see now. */
+	/* A completion that the device wrote before it could see the flag comes
+	 * without an interrupt. It is visible now. */
 	if (!wf_queue_cq_ready(&device->cq)) {
 		look(device);
 		if (!device->broken)

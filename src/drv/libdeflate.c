@@ -86,7 +86,8 @@ static int open_end(uint8_t *data, size_t *len, size_t room)
 	size_t end;
 	int ret = wf_deflate_walk(data, *len, &walk);
 
-	/* Not known to happen; then it is stored. */
+	/* The walk has refused what libdeflate wrote, which is not known to
+	 * happen. With -ENOSPC the data is stored. */
 	if (ret)
 		return ret == -ENOMEM ? ret : -ENOSPC;
 	/* Three zero bits (an empty stored block), then up to a byte. */
@@ -136,7 +137,7 @@ static enum kind kind_of(const struct wd_comp_job *job)
 
 static int ld_deflate(struct wd_comp_job *job)
 {
-	/* What zlib has no level for is meant as it is. */
+	/* Levels above 9 are libdeflate's own; zlib has none. */
 	int level =
 		job->level > 9 ? job->level : levels[kind_of(job)][job->level];
 	struct libdeflate_compressor *c = compressor_get(level);

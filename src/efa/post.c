@@ -317,7 +317,7 @@ static void stage_wr(struct wf_efa_qp *qp, const struct ibv_send_wr *wr)
 			    wr->sg_list[i].length);
 }
 
-/* Those before one that is refused are posted. */
+/* Requests before the one that is refused are posted. */
 static int post_send(struct ibv_qp *base, struct ibv_send_wr *wr,
 		     struct ibv_send_wr **bad)
 {

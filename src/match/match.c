@@ -215,7 +215,7 @@ static inline struct wf_rx *find_masked(struct wf_match *m, uint64_t tag,
 	return NULL;
 }
 
-/* Not all that are posted are masked. */
+/* For a matcher in which some posted receives ignore no bits. */
 static __attribute__((noinline)) struct wf_rx *
 find_mixed(struct wf_match *m, uint64_t tag, uint64_t src)
 {

@@ -67,7 +67,7 @@ struct wf_ux {
 	size_t len;
 	const struct wf_ux_ops *ops;
 	struct wf_rxq *rxq; /* that will receive it */
-	/* Of the endpoint it arrived at: where its receive is reported. */
+	/* Where its receive is reported: queues of the endpoint that it reached. */
 	struct wf_compq *compq;
 	struct wf_cntr *cntr;
 	const void *owner;
@@ -89,7 +89,7 @@ struct wf_match_lane {
 	uint32_t directed; /* from one peer */
 };
 
-/* All unexpected messages, by what receives with one mask look for. */
+/* A hash table of all unexpected messages, for receives with one mask. */
 struct wf_ux_lane {
 	uint64_t ignore;
 	bool directed; /* by tag and source, else by tag */
@@ -178,7 +178,8 @@ static inline void wf_match_post(struct wf_match *m, struct wf_rx *rx)
 		}
 	} else {
 		m->special++;
-		/* It moves forward only: it needs no lane later on. */
+		/* Its place in the list only moves forward, so it needs no lane
+		 * later. */
 		rx->lane = WF_MATCH_NO_LANE;
 		if (wf_unlikely(m->masked++ >= WF_MATCH_FRONT))
 			wf_match_enter_lane(m, rx);

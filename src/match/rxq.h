@@ -18,8 +18,8 @@
 #include "op/compq.h"
 
 struct wf_rxq {
-	/* Of the endpoint that receives now: there may be several, one at a
-	 * time. */
+	/* Queues of the endpoint that receives now. Several endpoints may share
+	 * this; one at a time receives. */
 	struct wf_compq *compq;
 	struct wf_cntr *cntr; /* counts receives; NULL: none */
 	bool plain;	      /* one endpoint, no counter: receives may be */

@@ -35,12 +35,12 @@ WF_PER_PROCESS static struct wf_os_thread thread;
 WF_PER_PROCESS static bool started;
 WF_PER_PROCESS static bool running;
 WF_PER_PROCESS static bool watched; /* for forks */
-/* It sleeps at the sockets of its last look. */
+/* The thread sleeps at the sockets that it saw in its last look. */
 WF_PER_PROCESS static bool resting;
 WF_PER_PROCESS static uint64_t rests; /* that are over */
 WF_PER_PROCESS static struct wf_os_cond rested = WF_OS_COND_INIT;
 WF_PER_PROCESS static int wake_fd = -1;
-/* And an owner's call must wake it. */
+/* The thread sleeps, and an owner's call must wake it. */
 WF_PER_PROCESS static _Atomic uint32_t asleep;
 
 /* The result of a look at all devices. */
@@ -179,7 +179,8 @@ static void in_child(struct wf_fork_watch *unused)
 	asleep = 0;
 }
 
-/* It does not take the lock any more once it does not run. */
+/* For a thread that has ended its loop: it does not take the lock again, so we
+ * may wait for it with the lock held. */
 static void join_locked(void)
 {
 	if (started)

@@ -56,7 +56,8 @@ static inline void wf_nic_attend_noted(struct wf_nic_attend *attend)
 		memory_order_relaxed);
 }
 
-/* The same. It may have set timers that a sleeping attendant does not know. */
+/* Notes a call of the owner, which may have set timers that a sleeping attendant
+ * does not know. */
 static inline void wf_nic_attend_called(struct wf_nic_attend *attend)
 {
 	wf_nic_attend_noted(attend);

@@ -383,7 +383,8 @@ struct wf_nic_sge {
 
 #define WF_NIC_WR_IMM 0x1u  /* imm is passed to the peer */
 #define WF_NIC_WR_MORE 0x2u /* another post or wf_nic_qp_ring() follows */
-/* Nobody waits for its end: the completion may come some polls later. */
+/* The user does not wait for the end of the request: its completion may come
+ * some polls later. */
 #define WF_NIC_WR_QUIET 0x4u
 #define WF_NIC_WR_RUN 0x8u /* of wf_nic_post_run(), for devices */
 

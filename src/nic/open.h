@@ -32,15 +32,15 @@ struct wf_nic_fault {
  * -EINVAL: says what is wrong in the log. */
 int wf_nic_fault_parse(const char *text, struct wf_nic_fault *fault);
 
-/* Of one host, at most. */
+/* Addresses of one host, at most. */
 #define WF_NIC_ADDRS_MOST 4
 
 struct wf_nic_key;
 struct wf_nic_port;
 
 struct wf_nic_attr {
-	/* Of a device without sockets: wf_nic_port_open(). It stays the
-	 * caller's. */
+	/* For a device without sockets, from wf_nic_port_open(). The caller
+	 * closes it. */
 	struct wf_nic_port *port;
 	/* A bound socket of the kind that the device wants
 	 * (wf_nic_device_socket()), which stays the caller's and is the NIC's

@@ -14,7 +14,7 @@
 
 #define ID_BITS 16
 
-/* Of at most WF_QUEUE_ENTRIES_MAX. */
+/* The least power of two from @n on; @n is at most WF_QUEUE_ENTRIES_MAX. */
 static uint32_t power_of_two(uint32_t n)
 {
 	uint32_t p = 4; /* 16-byte descriptors fill a line */

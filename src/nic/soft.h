@@ -75,7 +75,7 @@ void wf_nic_soft_complete(struct wf_nic_soft *soft, struct wf_nic_qp *qp,
 void wf_nic_soft_done(struct wf_nic_soft *soft, struct wf_nic_qp *qp,
 		      struct wf_nic_stuck *places, uint16_t req_id,
 		      enum wf_nic_opcode op, enum wf_nic_status status);
-/* The same of a run of @count messages, of which @good are there. */
+/* Completes a run of @count messages, of which @good have arrived. */
 void wf_nic_soft_done_run(struct wf_nic_soft *soft, struct wf_nic_qp *qp,
 			  struct wf_nic_stuck *places, uint16_t req_id,
 			  enum wf_nic_status status, uint32_t count,
@@ -93,7 +93,7 @@ void wf_nic_soft_flush_recv(struct wf_nic_soft *soft, struct wf_nic_qp *qp,
 			    const struct wf_nic_rx_desc *desc);
 /* Wakes the thread that sleeps. */
 void wf_nic_soft_wake(struct wf_nic_soft *soft);
-/* The same if there was a completion. */
+/* Wakes the thread that sleeps, if there was a completion. */
 static inline void wf_nic_soft_tell(struct wf_nic_soft *soft)
 {
 	if (!soft->news)

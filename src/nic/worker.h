@@ -29,7 +29,7 @@ struct wf_nic_worker {
 	 * has to wait. */
 	bool blind;
 	bool on;
-	/* Of the thread. */
+	/* The thread: */
 	bool stop;
 	int wake_fd;
 	struct wf_os_thread thread;

@@ -157,7 +157,7 @@ struct wf_nic_cqe {
 	uint8_t status;
 	uint8_t flags;
 	uint16_t qpn;
-	/* Of receives only; and of a run, the messages that are there. */
+	/* Bytes received; for a run, the messages that have arrived. */
 	uint16_t length;
 	uint16_t ah;
 	uint16_t src_qpn;

@@ -170,11 +170,12 @@ static bool word16_there(void)
 }
 
 /*
- * The locks: by line of the target, so that objects which overlap share one
- * however they lie. As many as make it rare that two threads meet who mean
- * different lines. A child of fork() finds them free: the holder is not there.
- * What the holder was writing may be half done in the child, as anything is
- * that another thread was about.
+ * The locks are chosen by the cache line of the target, so that objects which
+ * overlap share a lock. There are so many that two threads which need different
+ * lines rarely meet at one lock. In a child of fork() all locks are free, because
+ * the thread that held one does not exist there. A value that this thread was
+ * writing may be half written in the child, like everything that other threads
+ * of the parent were writing.
  */
 #define LOCKS 64
 

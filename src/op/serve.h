@@ -18,7 +18,7 @@ struct wf_served {
 	bool last; /* of its operation: counters of the registration hear it */
 };
 
-/* All return 0, or -FI_EKEYREJECTED with nothing touched. */
+/* These return 0, or -FI_EKEYREJECTED and touch nothing. */
 int wf_op_serve_put(struct wf_regs *regs, const struct wf_served *at,
 		    const void *from);
 int wf_op_serve_get(struct wf_regs *regs, const struct wf_served *at, void *to);
@@ -28,7 +28,7 @@ int wf_op_serve_get(struct wf_regs *regs, const struct wf_served *at, void *to);
 int wf_op_serve_find(struct wf_regs *regs, const struct wf_served *at,
 		     uint64_t access, struct wf_reg_target *target);
 
-/* Another party did it: only counts. */
+/* Counts an access that a device or the peer has made by itself. */
 void wf_op_serve_note(struct wf_regs *regs, uint64_t key, bool write);
 
 /* An operation on all of @at as a peer describes it: unchecked numbers. */

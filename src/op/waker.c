@@ -40,7 +40,8 @@ void wf_op_waker_wake(struct wf_waker *waker)
 	atomic_store_explicit(&waker->asleep, false, memory_order_relaxed);
 	waker->rings++;
 	waker->rung = waker->sleepers;
-	/* It is full, and so readable, which suffices. */
+	/* This fails if the counter is full; the descriptor is readable then as
+	 * well. */
 	wf_os_eventfd_write(waker->fd, 1);
 	wf_base_lock_drop(&waker->lock);
 }

@@ -194,7 +194,7 @@ static void disable(struct wf_prov_ep *ep)
 	wf_core_enter(&ep->core.common);
 	wf_prov_peek_close(ep, NULL);
 	if (ep->srx) {
-		/* What ends now is reported to our queue. */
+		/* Receives that end now are reported to this endpoint's queue. */
 		wf_prov_ep_turn(ep);
 		wf_prov_peek_close(ep->srx, &ep->core.rdm);
 		wf_prov_peek_close(ep->srx, &ep->core.shm);

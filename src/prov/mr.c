@@ -158,8 +158,8 @@ static uint64_t soft_key(struct wf_prov_domain *dom)
 	return dom->hard_keys ? key | NOT_HARD : key;
 }
 
-/* What the device is to be allowed. Memory to send from is what it may read for
- * others, as wf_nic_mr_use() is asked for, although no peer is given the key. */
+/* The access that the device gets. Memory to send from is registered for reads by
+ * peers, because wf_nic_mr_use() asks for that, although no peer gets the key. */
 static unsigned int hard_access(const struct wf_prov_domain *dom,
 				uint64_t access)
 {

@@ -52,8 +52,8 @@ struct wf_queue_cq {
 int wf_queue_cq_init(struct wf_queue_cq *cq,
 		     const struct wf_queue_cq_attr *attr);
 
-/* Tells the writer how far we are. wf_queue_cq_take() does it by itself often
- * enough that a writer who waits for room gets it. */
+/* Tells the writer how far we have read. wf_queue_cq_take() does this often
+ * enough for a writer that waits for room. */
 static inline void wf_queue_cq_tell(struct wf_queue_cq *cq)
 {
 	if (!cq->credit || cq->told == cq->read)

@@ -126,7 +126,7 @@ bool wf_rdm_direct_can_use(const struct wf_rdm_ep *ep,
 	return true;
 }
 
-/* It is repeated by packets. */
+/* Repeats an operation by packets. */
 static void go_by_packets(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 {
 	struct wf_rdm_peer *peer = tx->named.peer;

@@ -128,7 +128,7 @@ static int watch_device(struct wf_rdm_ep *ep)
 	return err;
 }
 
-/* Of the two that were watched meanwhile, one is left. */
+/* Socket and device were both watched meanwhile: stops to watch one of them. */
 static void stop_watching(struct wf_rdm_ep *ep, bool device)
 {
 	struct wf_source socket = { .fd = ep->attr.fd, .ready = on_readable };

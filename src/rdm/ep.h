@@ -57,7 +57,7 @@ struct wf_rdm_ep_attr {
 	const char *key_file; /* of the job; NULL: nothing is encrypted */
 	int fd; /* the socket that owns our address; stays the caller's */
 	struct wf_nic_port *port; /* of a device without sockets; the same */
-	/* Of this host: bulk may go by them, too. */
+	/* Further addresses of this host, over which bulk may go as well. */
 	struct wf_addr more[WF_NIC_ADDRS_MOST - 1];
 	unsigned int more_count;
 	size_t medium_max;   /* longer messages do not go unasked */
@@ -176,7 +176,8 @@ int wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
 
 /* Opens the device. 0 or -errno, then everything is as before. */
 int wf_rdm_ep_wake(struct wf_rdm_ep *ep);
-/* The same, unless that failed a moment ago: then it returns that -errno. */
+/* Opens the device as wf_rdm_ep_wake() does. If that failed a moment ago, returns
+ * its -errno and does not try. */
 int wf_rdm_ep_try_wake(struct wf_rdm_ep *ep);
 /* Watches our socket again if the device could not be opened and it is time to
  * try. */

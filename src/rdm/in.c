@@ -266,7 +266,7 @@ static void count(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet)
 	}
 }
 
-/* Its bytes that wait for a place are not wanted. */
+/* Refuses a packet, and its bytes that wait for a place. */
 static int refuse(struct wf_rdm_ep *ep, const struct wf_rdm_buf *buf)
 {
 	if (wf_unlikely(buf->more))
@@ -428,7 +428,7 @@ void wf_rdm_in_received(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 		/* The device reports only handles of ours. */
 		assert(wc->ah == WF_NIC_AH_UNKNOWN);
 		if (find_sender(ep, buf, wc)) {
-			/* Nobody whom the AV could know. */
+			/* A sender with an address that cannot be in an AV. */
 			wf_rdm_stat_add(ep, WF_RDM_STAT_bad_packets, 1);
 			refuse(ep, buf);
 			give(ep, buf);

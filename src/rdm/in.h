@@ -31,7 +31,7 @@ void wf_rdm_in_close(struct wf_rdm_ep *ep);
 /* A packet came. */
 void wf_rdm_in_received(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc);
 
-/* The same of one that the device has in its memory: hear() of
+/* Takes a packet that is in memory of the device: hear() of
  * struct wf_nic_qp_attr. */
 bool wf_rdm_in_hear(void *arg, uint16_t ah, const uint8_t *bytes, uint32_t len);
 

@@ -70,7 +70,7 @@ enum wf_rdm_life_news {
  * address. */
 void wf_rdm_life_begin(struct wf_rdm_life *life, uint32_t number);
 
-/* Both ids are known, and stay. */
+/* For devices without lives: sets both ids, which never change. */
 void wf_rdm_life_fix(struct wf_rdm_life *life, uint32_t ours, uint32_t theirs);
 
 /* Our connection is lost: another life begins. */

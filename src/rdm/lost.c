@@ -14,7 +14,7 @@
 #include "rdm/tx.h"
 #include "wire/packet.h"
 
-/* Of packets that wait for a handshake. */
+/* Packets that may wait for a handshake. */
 #define UNGREETED_MOST 64
 
 void wf_rdm_lost_give_up(struct wf_rdm_peer *peer)

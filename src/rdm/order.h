@@ -44,8 +44,8 @@ enum wf_rdm_turn {
 void wf_rdm_order_init(struct wf_rdm_order *order);
 void wf_rdm_order_fini(struct wf_rdm_order *order);
 
-/* Whose turn a packet is: enum wf_rdm_turn, -ENOMEM, or -EPROTO if it is too
- * far ahead. */
+/* Says whether it is the turn of a packet: enum wf_rdm_turn, -ENOMEM, or -EPROTO if
+ * its number is too far ahead. */
 int wf_rdm_order_arrive(struct wf_rdm_order *order, uint32_t msg_id,
 			const void *bytes, uint32_t len);
 
@@ -58,7 +58,7 @@ void wf_rdm_order_skip(struct wf_rdm_order *order);
 
 /* A kept packet whose turn has come, or NULL. It stays until dropped. */
 struct wf_rdm_saved *wf_rdm_order_first(const struct wf_rdm_order *order);
-/* One of the message before: its other packets, which came early as well. */
+/* Returns a packet of the previous message that came early, or NULL. */
 struct wf_rdm_saved *wf_rdm_order_past(const struct wf_rdm_order *order);
 void wf_rdm_order_drop(struct wf_rdm_order *order, struct wf_rdm_saved *saved);
 

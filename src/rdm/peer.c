@@ -321,8 +321,8 @@ static void stop_answering(struct wf_rdm_peer *peer, int err)
 		struct wf_rdm_rx *rx =
 			wf_container_of(pos, struct wf_rdm_rx, link);
 
-		/* It is done, and only an answer is owed: there is nobody to
-		 * send it to. */
+		/* The operation is done, and only an answer is owed to a peer
+		 * that is gone. */
 		if (rx->over && tell)
 			continue;
 		if (rx->over) {
@@ -556,7 +556,8 @@ static int admit_other(struct wf_rdm_peer *peer,
 	case WF_RDM_LIFE_SAME:
 		return 0;
 	case WF_RDM_LIFE_OVER:
-		/* It does not know that yet; our id says so. */
+		/* The peer does not know yet that this life is over: the id in our
+		 * next packet says so. */
 		greet(peer);
 		/* Answers belong to operations that have ended. */
 		if (wf_wire_packet_kind(packet->type) & WF_WIRE_KIND_REQUEST)

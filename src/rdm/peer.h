@@ -50,8 +50,8 @@ struct wf_rdm_peer {
 	bool owes_handshake; /* we owe ours */
 	bool sent_handshake;
 	bool owes_probe; /* whether it lives is to be found out */
-	/* Of one whose id does not change (life.h): the device said that it is
-	 * gone, and nothing was heard of it since. */
+	/* For a peer whose id does not change (life.h): the device has said that
+	 * it is gone, and has not heard of it since. */
 	bool gone;
 	uint64_t ask_at;   /* then: when to ask next whether it is back ... */
 	uint64_t ask_wait; /* ... and how long after that */
@@ -109,7 +109,7 @@ void wf_rdm_peer_remember(const struct wf_rdm_peer *peer,
 			  struct wf_nic_memo *memo);
 int wf_rdm_peer_take_handle(struct wf_rdm_peer *peer);
 
-/* Its name in the AV; WF_MATCH_ANY: none any more. */
+/* Changes the name of the peer in the AV; WF_MATCH_ANY: it has none any more. */
 void wf_rdm_peer_rename(struct wf_rdm_peer *peer, uint64_t name);
 
 /* Our life with it ends: operations fail with @err (positive), and so do those
@@ -141,7 +141,7 @@ void wf_rdm_peer_check(struct wf_rdm_peer *peer);
 int wf_rdm_peer_admit(struct wf_rdm_peer *peer,
 		      const struct wf_wire_packet *packet);
 
-/* Its handshake. */
+/* Takes the handshake of the peer. */
 void wf_rdm_peer_greeted(struct wf_rdm_peer *peer,
 			 const struct wf_wire_packet *packet);
 

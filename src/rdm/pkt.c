@@ -260,7 +260,8 @@ void wf_rdm_pkt_done(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 		wf_rdm_run_lost(pkt, wc->len);
 	/* While it is barred, requests of lives that have ended come back. */
 	if (wf_unlikely(is_death(status) && !peer->barred)) {
-		/* Nobody is there, or not any more. */
+		/* No process has the address now. FI_EHOSTUNREACH if it never
+		 * answered, FI_ECONNRESET if it did. */
 		if (!peer->greeted_us)
 			err = FI_EHOSTUNREACH;
 		else if (err == FI_EHOSTUNREACH)

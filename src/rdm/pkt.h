@@ -44,8 +44,8 @@ struct wf_rdm_pkt {
 	uint8_t buf[];
 };
 
-/* One with room for @bytes, or NULL: no memory, or all large ones are under
- * way. */
+/* Returns a packet with room for @bytes. NULL: no memory, or all large packets are
+ * under way. */
 struct wf_rdm_pkt *wf_rdm_pkt_get(struct wf_rdm_ep *ep,
 				  struct wf_rdm_peer *peer, size_t bytes);
 void wf_rdm_pkt_put(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt);
@@ -55,7 +55,7 @@ struct wf_rdm_pkt *wf_rdm_pkt_make(struct wf_rdm_ep *ep,
 				   struct wf_rdm_peer *peer,
 				   const struct wf_wire_packet *wire,
 				   size_t more);
-/* The same, with the length of the header known. */
+/* As wf_rdm_pkt_make(), for a header whose length is known. */
 struct wf_rdm_pkt *wf_rdm_pkt_build(struct wf_rdm_ep *ep,
 				    struct wf_rdm_peer *peer,
 				    const struct wf_wire_packet *wire,
@@ -73,14 +73,14 @@ void wf_rdm_pkt_post_read(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
  * -ENOMEM: not now. */
 int wf_rdm_pkt_post_run(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
 			const struct iovec *late, bool more, uint32_t *id);
-/* Another message of @len bytes. False: the run has left. */
+/* Adds a message of @len bytes to a run. False: the run has left. */
 bool wf_rdm_pkt_extend(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, bool more,
 		       uint32_t id, uint32_t len);
-/* One for a run, or NULL. */
+/* Returns a packet for a run, or NULL. */
 struct wf_rdm_pkt *wf_rdm_pkt_get_run(struct wf_rdm_ep *ep,
 				      struct wf_rdm_peer *peer);
 
-/* What the device answers. */
+/* Takes the completion of a packet that the device has written. */
 void wf_rdm_pkt_done(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc);
 
 /* For packets whose completion nobody waits for. */

@@ -93,10 +93,11 @@ static void *place_of(struct wf_rdm_rx *rx)
 	return rx->buffer;
 }
 
-/* The one that the packet is of. All packets of a life come over one connection
- * and in the order of their numbers: what is ahead is wrong, unless those before
- * it are here and wait for memory. What had its turn comes again if the
- * connection broke before all of it was here. */
+/* Finds the message to which the packet belongs. All packets of a life come over
+ * one connection, in the order of their numbers. A number that is ahead is an error
+ * of the peer, unless the messages before it are here and wait for memory. A number
+ * that had its turn comes again if the connection broke before the whole message
+ * was here. */
 static int find(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet,
 		uint32_t len, struct wf_rdm_rx **out)
 {

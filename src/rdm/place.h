@@ -17,7 +17,7 @@ int wf_rdm_place_receive(struct wf_rdm_peer *peer,
 			 const struct wf_wire_packet *packet,
 			 struct wf_rdm_buf *buf);
 
-/* Nobody wants the bytes. */
+/* The message was discarded: the device need not deliver the bytes. */
 void wf_rdm_place_drop(struct wf_rdm_ep *ep, const struct wf_rdm_buf *buf);
 
 /* Finishes those that the device is done with. Returns how many. */

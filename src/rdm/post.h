@@ -26,7 +26,7 @@ void wf_rdm_post_begin(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx);
  * comes before its turn. */
 bool wf_rdm_post_is_ahead(const struct wf_rdm_peer *peer);
 
-/* Of the device's queue, for one of several peers. */
+/* Places of the device's queue that one of several peers may take. */
 #define WF_RDM_PEER_SHARE 512
 
 /* Posts all of @tx, the last of the queue, if nothing else is to be posted or

@@ -36,7 +36,7 @@ static void matched(struct wf_rdm_rx *rx)
 	wf_rdm_rx_grant(rx);
 }
 
-/* It continues where the previous attempt ended. */
+/* Continues a message where the previous attempt to receive it ended. */
 static int receive_nacked(struct wf_rdm_peer *peer,
 			  const struct wf_wire_packet *packet)
 {

@@ -42,8 +42,8 @@ struct wf_rdm_protocol {
 	bool has_more;
 	/* The device does it, and there is no request packet. */
 	bool no_packets;
-	/* All of it arrives in request packets, and nothing of it waits for the
-	 * receiver except a requested receipt. */
+	/* The message arrives in request packets only, and waits for nothing from
+	 * the receiver but a receipt that was asked for. */
 	bool is_unasked;
 
 	/* -- sending -- */
@@ -133,7 +133,7 @@ void wf_rdm_protocol_init(void);
 /* The protocol of that request packet; NULL: none. */
 const struct wf_rdm_protocol *wf_rdm_protocol_of(uint8_t type);
 
-/* Its place in the registry, for counting. */
+/* The number of a protocol in the registry, for counters. */
 unsigned int wf_rdm_protocol_index(const struct wf_rdm_protocol *protocol);
 
 #endif

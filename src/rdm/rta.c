@@ -20,7 +20,7 @@
 #include "rdm/serve.h"
 #include "rdm/tx.h"
 
-/* Of the longest request: 24, four segments, address, data, id. */
+/* Header of the longest request: 24, four segments, address, data, id. */
 #define HEADER_MAX 192
 
 size_t wf_rdm_rta_room(const struct wf_rdm_peer *peer)

@@ -25,7 +25,7 @@
 /* At a time: 1 MiB. If there is none, messages go by themselves. */
 #define RUNS 64u
 
-/* What the packet has. */
+/* The memory of a run's packet. */
 struct run {
 	uint16_t lens[MESSAGES]; /* without the device's heads */
 	uint8_t bytes[BYTES];
@@ -125,7 +125,8 @@ static bool extend(struct wf_rdm_peer *peer, const struct wf_tx *req)
 	return true;
 }
 
-/* What does not have to be known to send it is noted when it is on its way. */
+/* Sends the first message of a run. State that sending does not need is written
+ * after the packet has left. */
 static int begin(struct wf_rdm_peer *peer, const struct wf_tx *req)
 {
 	struct wf_rdm_ep *ep = peer->ep;
@@ -160,7 +161,8 @@ static int begin(struct wf_rdm_peer *peer, const struct wf_tx *req)
 	wf_base_list_add_tail(&peer->flight, &tx->link);
 	peer->run = ret || req->wants_comp ? NULL : tx;
 	account(peer, req->len);
-	/* What lies only in the copy is lost if the program ends. */
+	/* Complete the send early only if the device has written all of it: bytes
+	 * that are only in the copy are lost if the program ends. */
 	if (ret == WF_NIC_RUN_LEFT && req->wants_comp) {
 		tx->req.wants_comp = false;
 		wf_op_compq_push_sent(ep->txq, req->context, req->comp_flags);

@@ -79,7 +79,7 @@ uint8_t *wf_rdm_run_bytes(struct wf_rdm_pkt *pkt);
 
 /* No message is added to it any more. */
 void wf_rdm_run_close(struct wf_rdm_tx *tx);
-/* It has failed; @good of its messages are there. */
+/* The run has failed; @good of its messages have arrived. */
 void wf_rdm_run_lost(struct wf_rdm_pkt *pkt, uint32_t good);
 /* Reports the failure of the others. */
 void wf_rdm_run_report(const struct wf_rdm_tx *tx);

@@ -105,7 +105,7 @@ void wf_rdm_rx_owe(struct wf_rdm_rx *rx, uint8_t what);
 /* Sends owed packets. False if there is no room for all of them. */
 bool wf_rdm_rx_pay(struct wf_rdm_rx *rx);
 
-/* All bytes of a message are in place and it has its receive: reported. */
+/* Reports a message that has its receive and all of its bytes. */
 void wf_rdm_rx_finish(struct wf_rdm_rx *rx);
 
 /* Ends it with a positive errno; @tell: informs the peer if possible. */

@@ -26,7 +26,7 @@ struct wf_rdm_stream {
 				     struct wf_rdm_stream *stream,
 				     const struct wf_wire_packet *wire,
 				     uint64_t offset, size_t len, int *err);
-	/* It failed with a positive errno. */
+	/* Called when the stream has failed, with a positive errno. */
 	void (*failed)(struct wf_rdm_ep *ep, struct wf_rdm_stream *stream,
 		       int err);
 	uint64_t at;	  /* next byte to send */

@@ -11,7 +11,7 @@
 /* An operation has its number, and is about to leave. */
 void wf_rdm_trace_post(struct wf_rdm_ep *ep, const struct wf_rdm_tx *tx);
 
-/* It is reported. */
+/* The end of an operation is reported. */
 void wf_rdm_trace_done(struct wf_rdm_ep *ep, const struct wf_rdm_tx *tx);
 
 /* The first packet of a message came. */

@@ -413,7 +413,7 @@ static void forked(void *self)
 		wf_base_stats_forked(&ep->stats);
 }
 
-/* It reaches every address, after the others have declined. */
+/* Packets reach every address. The core asks the other transports before. */
 static int reaches(const void *self, const struct wf_addr *addr)
 {
 	(void)self;

@@ -133,7 +133,7 @@ static void uncount(struct wf_rdm_tx *tx)
 	wake_queue(peer);
 }
 
-/* Its fields, but for the memory that is registered. */
+/* Fills in an operation, but for its registered memory. */
 static void init(struct wf_rdm_tx *tx, struct wf_rdm_peer *peer,
 		 const struct wf_tx *req)
 {

@@ -146,8 +146,8 @@ int wf_shm_channels_submit(struct wf_shm_ep *ep, uint64_t dst,
 		err = out->err;
 		if (!out->keep)
 			return -EAGAIN; /* freed by the next progress */
-		/* It may have died since the last progress: its pending
-		 * operations fail. */
+		/* The channel may have died since the last progress, which
+		 * would have failed its pending operations. */
 		wf_shm_out_fail_all(out, err);
 		forget(ep, out);
 		out = NULL;

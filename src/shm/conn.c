@@ -350,7 +350,7 @@ void wf_shm_conn_count_refusal(struct wf_shm_ep *ep,
 		wf_shm_stats_add(&ep->stats, WF_SHM_STAT_cma_refused, 1);
 }
 
-/* What the other channel of an offer needs, too. */
+/* The part of a welcome that the second channel of an offer needs as well. */
 static void take_welcome(struct wf_shm_out *out,
 			 const struct wf_shm_welcome *welcome)
 {
@@ -461,7 +461,8 @@ bool wf_shm_conn_cut(struct wf_shm_out *out, uint64_t now)
 	out->cut = true;
 	wf_os_shutdown(out->sock.fd, SHUT_RDWR);
 	on_welcome(out, now);
-	/* It was sent between the two looks. The socket is over. */
+	/* The welcome came between the two looks. The socket was shut down, so
+	 * the offer ends as if the peer had closed the socket. */
 	if (out->state == WF_SHM_OUT_OPEN)
 		wf_shm_offer_close(out);
 	return out->state != WF_SHM_OUT_GREETED;

@@ -90,8 +90,8 @@ int wf_shm_guest_refuse(const struct wf_shm_ep *ep, int fd, int status)
 	return sent < 0 ? (int)sent : 0;
 }
 
-/* Whether the sender knows that its letter was refused, or is gone. */
-static bool is_told(const struct guest *guest)
+/* Sends the refusal of a letter. True: the sender has it, or is gone. */
+static bool send_refusal(const struct guest *guest)
 {
 	int err =
 		wf_shm_guest_refuse(guest->ep, guest->sock.fd, guest->refusal);
@@ -104,7 +104,7 @@ static bool is_told(const struct guest *guest)
 static void refuse_letter(struct guest *guest, int status)
 {
 	guest->refusal = status;
-	if (is_told(guest)) {
+	if (send_refusal(guest)) {
 		guest_leave(guest->ep, guest);
 		return;
 	}
@@ -488,7 +488,7 @@ static void show_out_guests(struct wf_shm_ep *ep, uint64_t now)
 	wf_list_for_each (pos, tmp, &ep->guests) {
 		struct guest *guest = wf_container_of(pos, struct guest, link);
 
-		bool is_over = guest->refusal ? is_told(guest) :
+		bool is_over = guest->refusal ? send_refusal(guest) :
 						count > GUESTS_MAX ||
 							now >= guest->deadline;
 

@@ -325,7 +325,7 @@ static void finish_assembly(struct wf_shm_in *in)
 		if (as->parcel->rx)
 			parcel_finish(as->parcel, in->ep->rxq, as->parcel->rx);
 		as->parcel = NULL;
-		/* It is acknowledged when the parcel is delivered. */
+		/* The message is acknowledged when the parcel is delivered. */
 		wf_shm_pull_paced(in, as->env.len, as->way, 0);
 		return;
 	}

@@ -82,7 +82,7 @@ struct wf_shm_in {
 	struct wf_shm_mover mover;
 	struct wf_addr addr; /* AF_UNSPEC: a stranger */
 	struct wf_shm_replies replies;
-	/* Of watch.c, with ->watched. */
+	/* Only watch.c uses these, and ->watched. */
 	uint32_t place;		   /* among all rings of the endpoint */
 	uint32_t bell;		   /* its number on our board */
 	uint32_t seen;		   /* turn of the last message */

@@ -95,7 +95,7 @@ void wf_shm_link_out_opened(struct wf_shm_out *out)
 {
 	const struct wf_shm_watch *watch = &out->ep->watch;
 
-	/* It has no name any more, and is no twin of others that have none. */
+	/* A channel that was given up has no fi_addr_t, so it can have no twin. */
 	if (out->gone)
 		return;
 	for (uint32_t i = 0; i < watch->count; i++) {

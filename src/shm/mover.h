@@ -60,7 +60,7 @@ void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
 /* Tries CMA if that was not done yet. Never UNTRIED. */
 enum wf_shm_way wf_shm_mover_way(struct wf_shm_mover *mover);
 
-/* The same peer by another channel: @known was opened. */
+/* Opens a mover for a peer to which @known leads already. */
 void wf_shm_mover_again(struct wf_shm_mover *mover,
 			const struct wf_shm_mover *known);
 
@@ -79,7 +79,7 @@ int wf_shm_mover_prove(const struct wf_shm_mover *mover);
 /* Releases what it holds. It copies nothing afterwards.
  * Also for one that was never opened, if all of it is 0. */
 void wf_shm_mover_close(struct wf_shm_mover *mover);
-/* The same in a forked child, where the peer's life page is not mapped. */
+/* Closes a mover in a forked child, which has no life page of the peer. */
 void wf_shm_mover_forked(struct wf_shm_mover *mover);
 
 /* Copy @len bytes; both vectors hold at least that. 0 or -errno: -ESRCH when

@@ -168,7 +168,8 @@ bool wf_shm_offer_ended(struct wf_shm_out *out)
 
 	if (!out->offer)
 		return true;
-	/* What the peer wrote is there, and the bell that it set afterwards. */
+	/* If the peer has used the offer, its message is in the ring, because it
+	 * set the bell afterwards. */
 	if (out->offer->left ||
 	    wf_shm_board_is_rung(out->ep->board.board, out->offer->bell))
 		err = wf_shm_offer_open(out);

@@ -48,7 +48,7 @@ struct wf_shm_offer {
 	uint32_t bell;	 /* on the board of the endpoint that offers */
 	uint32_t number; /* of the channel, in notes */
 	bool left;	 /* the peer has closed it again */
-	/* What the other side got with it: */
+	/* Members that came with the offer: */
 	uint32_t flags; /* WF_SHM_WELCOME_* */
 	struct wf_shm_board_map board;
 	struct wf_shm_regs regs;

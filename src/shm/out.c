@@ -511,7 +511,7 @@ static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	if (!wf_base_list_empty(&out->pending))
 		wf_shm_out_push(out);
 	for (int looks = 0; looks < LOOKS_BEFORE_COPY; looks++) {
-		/* It has several pieces, and only some may find room. */
+		/* An operation of several pieces could find room for some only. */
 		if (!whole && tx->req->remote)
 			break;
 		ret = whole ? send_unkept(out, tx) : inject_kept(out, tx);

@@ -41,7 +41,7 @@ enum wf_shm_pace_way {
 	WF_SHM_PACE_WAYS,
 };
 
-/* Of the receiver. All of it is 0 in the beginning; the next two may be set. */
+/* State of the receiver. All of it is 0 at first, but for the first two members. */
 struct wf_shm_pace {
 	bool may_go_around; /* the sender knows how to */
 	bool has_no_cma;

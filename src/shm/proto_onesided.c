@@ -129,7 +129,7 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	events |= tx->slot_flags & WF_SHM_SLOT_DATA;
 	if (events)
 		has_room = wf_shm_out_has_room(out, 0);
-	/* What is injected may not be left half done. */
+	/* An injected operation is done whole or not at all. */
 	if (events && !has_room && tx->req->inject)
 		return -EAGAIN;
 	if (!tx->done.moved) {

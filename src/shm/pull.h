@@ -57,8 +57,8 @@ int wf_shm_pull_stream(struct wf_shm_in *in, const struct wf_shm_stream *stream,
 void wf_shm_pull_paced(struct wf_shm_in *in, size_t len,
 		       enum wf_shm_pace_way way, uint32_t stamp);
 
-/* The same for a message in one record that found its receive at once. @flags are
- * those of its slot. */
+/* As wf_shm_pull_paced(), for a message in one record that found its receive at
+ * once. @flags are those of its slot. */
 void wf_shm_pull_paced_eager(struct wf_shm_in *in,
 			     const struct wf_shm_slot *slot, uint8_t flags,
 			     size_t len);

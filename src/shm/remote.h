@@ -24,7 +24,7 @@ struct wf_shm_remote_piece {
 struct wf_shm_remote_piece wf_shm_remote_next(const struct wf_shm_tx *tx,
 					      uint32_t max);
 
-/* It was issued. */
+/* @piece was issued: the next one begins behind it. */
 void wf_shm_remote_advance(struct wf_shm_tx *tx,
 			   const struct wf_shm_remote_piece *piece);
 

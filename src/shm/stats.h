@@ -86,7 +86,7 @@ void wf_shm_stats_count_in(struct wf_shm_in *in);
  * every half millisecond of polling. */
 void wf_shm_stats_flush(struct wf_shm_ep *ep);
 
-/* All of them: before sleep, when nobody polls. */
+/* Flushes the counts of all channels, before the endpoint sleeps. */
 void wf_shm_stats_flush_all(struct wf_shm_ep *ep);
 
 #endif

@@ -15,7 +15,7 @@
 #include "shm/in.h"
 #include "shm/out.h"
 
-/* All channels, at the beginning and at the end. */
+/* Turns recording on or off for all channels. */
 void wf_shm_trace_turn(struct wf_shm_ep *ep, bool on);
 
 /* The channel has a ring: sets out->bell_wanted. */

@@ -55,7 +55,7 @@ int wf_shm_ep_open(struct wf_shm_ep *ep, const struct wf_shm_ep_attr *attr,
 		.listener = { .fd = -1 },
 		.door = { .fd = -1 },
 	};
-	/* What is injected goes in one record. */
+	/* An injected message must fit into one record. */
 	if (ep->attr.chunk < WF_SHM_PUT_MAX)
 		ep->attr.chunk = WF_SHM_PUT_MAX;
 	wf_base_list_init(&ep->pending_outs);

@@ -53,7 +53,7 @@ struct wf_shm_tx {
 	void *bounce;  /* our copy of an injected message that had to wait */
 	void *fetched; /* of word.c, which has no req->remote: result, 8 bytes */
 	struct wf_shm_done done;
-	/* Not set until they are used. */
+	/* These members are not set before they are used. */
 	struct wf_tx own;
 	uint64_t since; /* kept: first seen by waits.c, ns; 0: not yet */
 	struct wf_shm_help help;

@@ -212,7 +212,7 @@ uint32_t wf_shm_watch_reserve(struct wf_shm_watch *watch,
 	static_assert(WF_SHM_BELLS % WF_SHM_BELLS_PER_LINE == 0, "lines");
 	if (find_bell(watch, OFFERED_MAX, &bell) || bell == OFFERED_MAX)
 		return WF_SHM_BELLS;
-	/* Whoever had it before may have left it set. */
+	/* The peer that had this bell before may have left it set. */
 	wf_shm_board_answer(watch->board, bell);
 	watch->offers[bell] = out;
 	return bell;

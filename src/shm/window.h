@@ -31,8 +31,8 @@ struct wf_shm_window {
 	size_t map_bytes;
 };
 
-/* Of one channel, by the last bits of the key; a key whose place another one
- * holds goes without. */
+/* Windows of one channel. The last bits of a key say which one it may have; if
+ * another key has that one, there is no window. */
 #define WF_SHM_WINDOWS 64
 
 struct wf_shm_windows {

@@ -65,8 +65,8 @@ static inline void wf_wire_packet_clear(struct wf_wire_packet *packet)
 	memset(packet, 0, offsetof(struct wf_wire_packet, rma_iov));
 }
 
-/* The packet that most are: a message with a tag, between two who know each
- * other. What the table of packet.c says of it, written out. */
+/* The most frequent packet: a tagged message between two endpoints that know each
+ * other. These are the values of the table in packet.c. */
 #define WF_WIRE_EAGER_FLAGS (WF_WIRE_MSG | WF_WIRE_TAGGED | WF_WIRE_CONNID)
 #define WF_WIRE_EAGER_FIRST                                                    \
 	(WF_WIRE_EAGER_TAGRTM | (uint32_t)WF_WIRE_VERSION << 8 |               \

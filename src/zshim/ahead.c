@@ -264,7 +264,7 @@ static bool try(struct wf_zshim_ahead *a, struct wf_inflate *s,
 		missed = 0;
 	else if ((is_cut(ret) || ret == -ENOSPC) && missed < MISSES)
 		missed++;
-	/* What this file copies, it copies for the driver. */
+	/* Bytes that this file copies count as copied for the driver. */
 	if (done && a->plain)
 		wf_alg_stats_add(wf_alg_registry_stats(slot),
 				 WF_ALG_STAT_copied_bytes,
@@ -435,7 +435,7 @@ void wf_zshim_ahead_retreat(struct wf_zshim_ahead *a, struct wf_inflate *s)
 	a->giving = false;
 }
 
-/* What the caller has given before comes first. */
+/* The input that was kept from earlier calls; it comes before that of this call. */
 static struct wf_inflate_io held_of(const struct wf_zshim_ahead *a,
 				    const struct wf_inflate_io *io)
 {
@@ -451,7 +451,7 @@ static bool is_at_border(const struct wf_inflate *s,
 	       wf_deflate_inflate_data_type(s) & (128 | 256);
 }
 
-/* What the decoder has read before the caller gave it. */
+/* Skips input that the decoder has read already. */
 static void pay(struct wf_zshim_ahead *a, struct wf_inflate_io *io)
 {
 	size_t skip = a->debt < io->in_len ? a->debt : io->in_len;
@@ -469,7 +469,8 @@ static enum wf_inflate_ret by_decoder(struct wf_zshim_ahead *a,
 	enum wf_inflate_ret ret;
 
 	pay(a, io);
-	/* It may be at the end: the caller is not. */
+	/* The decoder may be at the end of the stream; the caller has not given
+	 * all of it yet. */
 	if (a->debt) {
 		s->counted = true;
 		return WF_INFLATE_OK;

@@ -158,8 +158,9 @@ static struct inflater *create(z_streamp strm, uint64_t magic)
 	in->in = 0;
 	in->out = 0;
 	in->ahead = NULL;
-	/* Without memory for it, no driver is asked. What it keeps is not the
-	 * stream's memory: few programs have so much in mind there. */
+	/* Without this memory the stream uses no driver. Plain data that is kept
+	 * is not allocated by the stream's own function, because few programs
+	 * expect so much there. */
 	if (magic == WF_ZSHIM_INFLATE && wf_zshim_ahead_is_wanted())
 		in->ahead = mem.alloc(mem.opaque, sizeof(*in->ahead));
 	if (in->ahead)
@@ -294,7 +295,8 @@ WF_ZSHIM_API int inflateReset2(z_streamp strm, int bits)
 	return Z_OK;
 }
 
-/* What the copy needs of it; the source has retreated. */
+/* Copies the state of the driver's part, after the source has gone back to the
+ * decoder. */
 static bool copy_ahead(struct inflater *to, const struct inflater *from)
 {
 	if (!from->ahead)

@@ -5,8 +5,10 @@ A link leads to a file, its anchor to a heading. A path and a unit test in
 backquotes exist, and so does a name of ours (wd_, wf_, WD_, FI_WEFT_ ...) in
 the sources. Every variable that the code reads is described in man/ or docs/,
 and every document is in the index of docs/.
-The code map of ARCHITECTURE.md names each source and no other. The bugs:
-functions and files were renamed, and the documents kept the old names.
+The code map of ARCHITECTURE.md names each source and no other, and the files of
+its table of words use them. The bugs: functions and files were renamed, and the
+documents kept the old names; words of weft's own were defined nowhere; README.md
+kept times that were measured anew.
 """
 
 import re
@@ -148,6 +150,40 @@ def check_map(top, folders):
                 yield 1, f"the code map has {folder}/{noun}"
 
 
+def check_words(top):
+    """Each row of the table: a word, its meaning, files that use it."""
+    path = top / "ARCHITECTURE.md"
+    text = path.read_text(encoding="utf-8")
+    section = re.search(r"^## Words$(.*?)^## ", text, re.M | re.S)
+    rows = re.findall(r"^\| ((?:to )?(\w+)[^|]*) \|[^|]+\| (`[^|]+`) \|$",
+                      section[1] if section else "", re.M)
+    if not rows:
+        yield 1, "no table of words"
+    before = ""
+    for word, stem, names in rows:
+        if word.removeprefix("to ").lower() < before:
+            yield 1, f"{word} is not in alphabetical order"
+        before = word.removeprefix("to ").lower()
+        for name in QUOTED.findall(names):
+            said = "".join(p.read_text(encoding="utf-8")
+                           for p in (top / "src").glob(name + ".[ch]"))
+            if stem.lower() not in said.lower():
+                yield 1, f"{name} does not use the word {stem}"
+
+
+def check_times(top):
+    """Times in a table of README.md are in the document to which the row leads."""
+    path = top / "README.md"
+    for number, line in lines(path):
+        link = re.search(r"\]\((docs/[\w-]+\.md)", line)
+        if not line.startswith("|") or not link or not (top / link[1]).exists():
+            continue
+        text = (top / link[1]).read_text(encoding="utf-8")
+        for time in re.findall(r"\b(\d[\d.]*) (?:ns|us|ms)\b", line):
+            if not re.search(rf"(?<![\d.]){re.escape(time)}(?![\d.])", text):
+                yield path, number, f"{time} is not in {link[1]}"
+
+
 def check_index(top):
     index = top / "docs" / "README.md"
     text = index.read_text(encoding="utf-8") if index.is_file() else ""
@@ -188,9 +224,11 @@ def check(top):
             said += check_names(top, path, words, folders)
         if path == top / "ARCHITECTURE.md":
             said += check_map(top, folders)
+            said += check_words(top)
         found += [(path, *one) for one in said]
     for path in manuals(top):
         found += [(path, *one) for one in check_manual(top, path, words)]
+    found += check_times(top)
     found += check_index(top)
     pages = documents(top) + manuals(top)
     found += check_read(top, "\n".join(
@@ -210,16 +248,20 @@ def self_test():
                          "`src/os/file.c`, `os/file`, `os/gone.c`,\n"
                          "`bench/x`, `build/bench/x`, `build/bench/y`\n"
                          "`os-file`, `os-net`, `wf_os_open()`\n"
-                         "    wd_open() FI_WEFT_MTU=1 WD_OLD=1 wd_gone()\n",
+                         "    wd_open() FI_WEFT_MTU=1 WD_OLD=1 wd_gone()\n"
+                         "| fast | 1.5 us, not 2 ms ([a](docs/a.md)) |\n",
             "ARCHITECTURE.md": "## Code map\n\n- `os/`: `file`, `knob`.\n\n"
+                               "## Words\n| word | is | file |\n|---|---|---|\n"
+                               "| knob | it turns | `os/map` |\n"
+                               "| to file | to keep | `os/file` |\n\n"
                                "## Invariants\n`os/`: `mapping`\n",
-            "docs/a.md": "## Two words\n",
+            "docs/a.md": "## Two words\n| 1.5 | 2.5 |\n",
             "docs/README.md": "[a](a.md)\n",
             "docs/z.md": "",
             "man/a.1": ".B WD_NEW\\fR docs/c.md \\fBWD_NONE\n",
             "bench/x.c": "wf_os_open wd_open WD_OLD\n",
             "src/base/table.c": '.name = "mtu"\n',
-            "src/os/file.c": 'getenv("WD_NEW"); getenv("WD_SECRET")\n',
+            "src/os/file.c": '/* File */ getenv("WD_NEW"); getenv("WD_SECRET")\n',
             "src/os/file_test.c": 'getenv("WD_TEST")\n',
             "src/os/map.c": "",
         })
@@ -231,8 +273,11 @@ def self_test():
             "README.md:5: no file bench/y.c",
             "README.md:6: no test os-net",
             "README.md:7: no wd_gone in the sources",
+            "README.md:8: 2 is not in docs/a.md",
             "ARCHITECTURE.md:1: os/map is not in the code map",
             "ARCHITECTURE.md:1: the code map has os/knob",
+            "ARCHITECTURE.md:1: os/map does not use the word knob",
+            "ARCHITECTURE.md:1: to file is not in alphabetical order",
             "ARCHITECTURE.md:1: base/ is not in the code map",
             "docs/README.md:1: z.md is not in the index",
             "man/a.1:1: no file docs/c.md",

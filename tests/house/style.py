@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""House rules a machine can hold: licence line, sizes, no #if in a body.
+"""House rules a machine can hold: licence line, sizes, no #if in a body, names.
 
 House formatting puts the braces of a function, and only those, in column 0:
 that is how a body is found. clang-format (format.py) sees to it.
@@ -14,6 +14,10 @@ SPDX = "SPDX-License-Identifier: BSD-2-Clause"
 FILE_LINES = 800
 FUNCTION_LINES = 100
 LATER = re.compile(r"\b(TODO|FIXME|XXX)\b")
+# Names that did not say what they do, and were replaced.
+RIDDLE = re.compile(r"\b(?:wf_(?:dev|device)_\w+|(?:\w+_)?(?:beside|stirs|is_told|"
+                    r"tells_all|judge|doom|let_go)(?:_\w+)?)\b")
+COMMENT = re.compile(r'/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.S)
 CONDITION = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b")
 
 
@@ -36,6 +40,10 @@ def check_file(rel, text):
             start = 0
         elif start and CONDITION.match(line):
             yield f"{rel}:{number}: preprocessor condition in a body"
+    code = COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
+    for number, line in enumerate(code.splitlines(), 1):
+        for name in RIDDLE.findall(line):
+            yield f"{rel}:{number}: {name} hides what it means"
 
 
 def check(top):
@@ -58,6 +66,9 @@ def self_test():
             "src/fits.c": head + "int f(void)\n{\n" + "\tf();\n" * 98 + "}\n",
             "src/huge.c": head + "int x;\n" * 799,
             "src/later.c": head + "/* TO" "DO: all of it */\n",
+            "src/name.c": head + "/* beside a judge\n */\nint is_told(void);\n"
+                                 "int wf_devd_stop(void);\n",
+            "src/names.h": head + "int wf_dev_stop(void);\n",
         })
         tree.expect("style", check(tree.pathlib.Path(tmp))[0], [
             "src/bare.h:1: line 1",
@@ -65,6 +76,8 @@ def self_test():
             "src/long.c:3: function",
             "src/huge.c:800: 800 lines",
             "src/later.c:2: an issue",
+            "src/name.c:4: is_told",
+            "src/names.h:2: wf_dev_stop",
         ])
 
 

@@ -102,7 +102,8 @@ static bool has_line(const char *text, const char *name, size_t len)
 	return false;
 }
 
-/* Of one on another, such as udp;ofi_rxd, both. */
+/* Whether @text has the provider @name; of one that works on another one, such as
+ * udp;ofi_rxd, both. */
 static bool is_there(const char *text, const char *name)
 {
 	bool found = true;

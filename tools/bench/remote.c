@@ -41,7 +41,7 @@ static ssize_t post_write(struct wf_tools_fabric *f,
 			f->remote_key, op);
 }
 
-/* Of the memory at @from in the peer's, to the place of receive @i. */
+/* Reads memory of the peer from @from on into the place of receive @i. */
 static ssize_t post_read_at(struct wf_tools_fabric *f, size_t size,
 			    uint64_t from, unsigned i)
 {

@@ -22,8 +22,8 @@ static void print_help(void)
 {
 	puts("usage: weft bench comp [OPTIONS]\n"
 	     "\n"
-	     "Compression by weft beside zlib, libdeflate and ISA-L called\n"
-	     "directly, and `weft gzip` beside gzip, pigz, igzip and\n"
+	     "Measures compression by weft, by zlib, libdeflate and ISA-L called\n"
+	     "directly, and by the commands `weft gzip`, gzip, pigz, igzip and\n"
 	     "libdeflate-gzip, in turns; the median of each, and ratios.\n"
 	     "\n"
 	     "      --calls       only calls into the library\n"

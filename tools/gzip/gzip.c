@@ -516,7 +516,7 @@ int wf_tools_zcat_main(int argc, char **argv)
 					     .keep = true });
 }
 
-/* It keeps its input, and has the levels 0 to 3. */
+/* As igzip: keeps its input, and has the levels 0 to 3. */
 int wf_tools_igzip_main(int argc, char **argv)
 {
 	return run(argc, argv,

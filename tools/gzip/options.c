@@ -285,7 +285,7 @@ static void mark_eleven(char *arg)
 	}
 }
 
-/* Of those whose bytes do not depend on the processor, the fastest. */
+/* The fastest driver whose output does not depend on the processor. */
 static const char *reproducible_driver(void)
 {
 	for (unsigned int i = 0;; i++) {

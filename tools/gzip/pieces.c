@@ -330,7 +330,7 @@ static int run_jobs(struct wf_alg_queue *q, struct group *g,
 	return 0;
 }
 
-/* It ends where it is said to, and has the right checksum. */
+/* 0 if a piece ended where it had to, with the right checksum; -errno. */
 static int check_job(const struct wf_gzip_pieces *p, const struct piece *piece,
 		     struct wd_comp_job *job)
 {

@@ -85,7 +85,7 @@ static size_t count_processes(const struct wf_tools_view *view)
 	return count;
 }
 
-/* Of this kind. */
+/* How many rows are of this kind. */
 static size_t count_kind(const struct wf_tools_view *view,
 			 enum wf_tools_kind kind)
 {

@@ -40,7 +40,8 @@ static const struct path paths[] = {
 	{ "served to peers", NULL, NULL, "served", NULL },
 };
 
-/* Of the packet side: protocols of messages, of memory, and what came. */
+/* Counters of the packet side: protocols of messages and of memory, and what was
+ * received. */
 #define NET(name) WF_TOOLS_PACKETS name
 static const struct path protocols[] = {
 	{ "eager", NET("sent_eager"), NET("sent_eager_bytes"), NULL, NULL },

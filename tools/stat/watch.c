@@ -95,7 +95,7 @@ static void stop(struct wf_tools_screen *screen, struct wf_tools_keys *keys)
 
 /* -- tables ---------------------------------------------------------------- */
 
-/* Of endpoints, or of devices. */
+/* Writes the table of endpoints, or that of devices. */
 static int write_kind(const struct wf_tools_stat_options *options,
 		      const struct wf_tools_rows *rows, bool devices,
 		      unsigned width, FILE *out)

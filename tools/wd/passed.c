@@ -45,7 +45,7 @@ int wf_tools_passed_socket(char *path, size_t path_len, char *why,
 
 	if (number_in("LISTEN_PID") != getpid() || count < 1)
 		return 0;
-	/* Not for what we start. */
+	/* Programs that this process starts must not see the variables. */
 	unsetenv("LISTEN_PID");
 	unsetenv("LISTEN_FDS");
 	unsetenv("LISTEN_FDNAMES");

@@ -43,7 +43,7 @@ static int mr_reg(struct wf_nic *nic, void *addr, size_t len, unsigned access,
 	uint32_t unused;
 	int err;
 
-	/* Nobody asks for it, and not every device has it. */
+	/* No user needs remote writes, and some devices refuse them. */
 	if (access & WF_NIC_REMOTE_WRITE)
 		return -EOPNOTSUPP;
 	if (!everything) {
@@ -359,7 +359,8 @@ static int wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
 	take_events(dev->port);
 	if (dev->port->way->arm(dev->port))
 		did = 1;
-	/* What came before the request to be told. */
+	/* The hardware reports no event for completions that came before the
+	 * request. */
 	did += work(dev);
 	wf_base_lock_drop(&nic->lock);
 	return did ? -EAGAIN : 0;

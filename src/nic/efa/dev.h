@@ -114,7 +114,7 @@ struct wf_srd_mr {
 	bool known;
 };
 
-/* Of a peer that has no handle now. */
+/* The memo of a peer that has no handle now. */
 struct wf_srd_memo {
 	struct wf_list link;
 	struct wf_list age;
@@ -186,7 +186,7 @@ static inline bool wf_srd_hard_writes(const struct wf_srd_hard *hard)
  * says why). */
 struct wf_srd_hard *wf_srd_hard_get(int *err);
 void wf_srd_hard_put(struct wf_srd_hard *hard);
-/* Its GID, as an address of no queue pair. */
+/* The GID of the device, as an address without a queue pair. */
 int wf_srd_hard_gid(const struct wf_srd_hard *hard, struct wf_addr *addr);
 
 /* The host of a GID, with a handle; 0 or -errno. */

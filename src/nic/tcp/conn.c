@@ -763,7 +763,7 @@ static void tick(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 
 static uint64_t later(const struct wf_tcp_dev *dev, uint64_t at, uint64_t ns)
 {
-	/* It may have been set since then. */
+	/* @at may have been set after the pause began. */
 	return dev->now - at < ns ? dev->now : at + ns;
 }
 

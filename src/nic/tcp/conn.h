@@ -130,11 +130,12 @@ int wf_tcp_sock_result(int fd);
 int wf_tcp_sock_accept(const struct wf_tcp_dev *dev, int listen_fd);
 /* The connection is over once the peer has been silent for @ns. */
 void wf_tcp_sock_limit(int fd, uint64_t ns);
-/* Both ends of a connection. 0 or -errno. */
+/* Finds the addresses of both ends of a connection. 0 or -errno. */
 int wf_tcp_sock_names(int fd, struct wf_addr *from, struct wf_addr *to);
-/* Of the socket that listens, before anybody is accepted: congestion control. */
+/* Sets the congestion control of the socket that listens, before a connection is
+ * accepted. */
 void wf_tcp_sock_begin(struct wf_tcp_dev *dev, int listen_fd);
-/* What the kernel knows of the path of a connection. 0 or -errno. */
+/* Asks the kernel about the path of a connection. 0 or -errno. */
 int wf_tcp_sock_look(int fd, struct wf_tcp_path *path);
 /* The path is long, or loses segments: the system's congestion control is used
  * from now on. */
@@ -149,7 +150,7 @@ void wf_tcp_sock_raise_limit(void);
 
 /* -- conn.c: connections ----------------------------------------------------- */
 
-/* Somebody wants the channel. */
+/* Something is to be sent over the channel: connects it if it is down. */
 void wf_tcp_conn_want(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 /* The kernel says that @conn is connected or is not, or that there is something
  * to be read before it has a channel. */
@@ -158,7 +159,8 @@ void wf_tcp_conn_event(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 void wf_tcp_conn_accept(struct wf_tcp_dev *dev, int listen_fd);
 /* Closes it; the channel, if it has one, is left as it is. */
 void wf_tcp_conn_close(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
-/* It has failed: what was under way goes over another one. */
+/* The connection has failed with @err. Another one replaces it, and what was
+ * under way is sent again over that. */
 void wf_tcp_conn_broken(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			int err);
 /* The timer of the peer has run out. */
@@ -190,7 +192,8 @@ void wf_tcp_secure_unexpected(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 void wf_tcp_secure_denied(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* Tells the other end, with TLS or without, that it is not let in. */
 void wf_tcp_secure_refuse(int fd);
-/* Both ends of @conn, for the other side to see whether they are what it sees. */
+/* Writes the addresses of both ends of @conn into @hello, so that the other side can
+ * compare them with those that it sees. */
 int wf_tcp_secure_name(const struct wf_tcp_dev *dev,
 		       const struct wf_tcp_conn *conn,
 		       struct wf_tcp_hello *hello);
@@ -210,7 +213,7 @@ void wf_tcp_hot_add(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 void wf_tcp_hot_cool(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* Has epoll report it again if it is apart. 0 or -errno. */
 int wf_tcp_hot_attach(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
-/* The same of all: before somebody sleeps. */
+/* Gives all of them back to epoll, before a thread sleeps. */
 int wf_tcp_hot_attach_all(struct wf_tcp_dev *dev);
 
 /* -- hello.c: whose connection it is ----------------------------------------- */

@@ -199,7 +199,8 @@ void wf_tcp_rail_fill(const struct wf_tcp_dev *dev, struct wf_tcp_hello *hello);
 bool wf_tcp_rail_valid(const struct wf_tcp_hello *hello);
 void wf_tcp_rail_learn(const struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 		       const struct wf_tcp_hello *hello);
-/* Whose bulk channel it is. NULL: nobody's whom we know. */
+/* The peer whose bulk channel this hello opens. NULL: no peer is known by these
+ * lives. */
 struct wf_tcp_peer *wf_tcp_rail_peer(struct wf_tcp_dev *dev,
 				     const struct wf_tcp_hello *hello);
 /* Whether the channel connects addresses other than the first; if so, which. */
@@ -262,7 +263,7 @@ struct wf_tcp_reach {
 enum wf_nic_status wf_tcp_target_reach(const struct wf_tcp_dev *dev,
 				       const struct wf_tcp_reach *want,
 				       void **at);
-/* All of @held has come, or the rest of it does not. */
+/* The frame in @held is complete, or its rest will not come. */
 void wf_tcp_target_filled(struct wf_tcp_dev *dev,
 			  const struct wf_tcp_held *held);
 /* The rest of a write: whether its memory may still be written. */
@@ -272,10 +273,10 @@ void wf_tcp_target_announce(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 			    struct wf_nic_qp *qp,
 			    const struct wf_nic_rx_desc *desc,
 			    const struct wf_tcp_head *head, uint32_t number);
-/* All of it is there. */
+/* The payload of the frame is complete. */
 void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
-/* The same of @count messages with their heads, @len bytes in all; @head is that of
- * the first. False: there is no receive for them. */
+/* Delivers @count messages with their heads, @len bytes in all; @head is that of the
+ * first. False: there is no receive for them. */
 bool wf_tcp_target_run(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		       const struct wf_tcp_head *head, const uint8_t *bytes,
 		       uint32_t len, uint32_t count);
@@ -296,13 +297,14 @@ void wf_tcp_place_begin(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 void wf_tcp_place_ask(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* The user takes long: the rest of the frame is kept meanwhile. 0 or -ENOMEM. */
 int wf_tcp_place_keep(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
-/* All of it is in place. */
+/* The payload is in its place as a whole. */
 void wf_tcp_place_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
-/* The place cannot be written: that is all that comes of it. */
+/* Tells the user that the place cannot be written. */
 void wf_tcp_place_fail(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
-/* All of it is in conn->sink.held, which is given away. */
+/* The whole frame is in @held, which belongs to the question from now on. */
 void wf_tcp_place_kept(struct wf_tcp_dev *dev, struct wf_tcp_held *held);
-/* The same of a frame whose user was not told before: its number. It has room. */
+/* Asks the user for a place for a frame that is complete. Returns the number of the
+ * question; the caller has made sure that there is room for one. */
 uint32_t wf_tcp_place_whole(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 			    struct wf_tcp_held *held);
 /* The rest of the frame does not come. */
@@ -353,7 +355,7 @@ bool wf_tcp_ack_ask(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 uint32_t wf_tcp_ack_of(const struct wf_tcp_chan *chan);
 /* Puts a refusal into chan->nacks or chan->nacks_sent. */
 void wf_tcp_ack_add_nack(struct wf_list *nacks, struct wf_tcp_op *op);
-/* One word at once, if there is room: BYE, REST. */
+/* Writes the word BYE or REST at once, if the socket has room. */
 void wf_tcp_ack_say(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		    enum wf_tcp_kind kind);
 

@@ -50,7 +50,7 @@ int wf_tcp_hot_attach(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 
 	if (!conn->apart)
 		return 0;
-	/* What is in the socket by now is reported, too. */
+	/* epoll also reports bytes that are in the socket already. */
 	err = wf_tcp_sock_watch(dev, conn->fd, conn, conn->watches);
 	if (err)
 		return err;

@@ -331,7 +331,7 @@ static bool awaits_place(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	if ((may_wait && !dev->attending) ||
 	    !wf_tcp_in_may_hold(dev, conn->sink.left))
 		return true;
-	/* What is not counted comes again. */
+	/* The peer sends frames again that were not counted. */
 	if (wf_tcp_place_keep(dev, conn))
 		wf_tcp_conn_broken(dev, conn, ENOMEM);
 	return false;
@@ -394,7 +394,7 @@ static void keep(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	/* At least one, so that it is seen to be there. */
 	conn->carry = malloc(len + 1);
 	if (!conn->carry) {
-		/* What is not counted comes again. */
+		/* The peer sends frames again that were not counted. */
 		wf_tcp_conn_broken(dev, conn, ENOMEM);
 		return;
 	}
@@ -591,7 +591,7 @@ void wf_tcp_in_listen(struct wf_tcp_dev *dev)
 		if (conn->sink.kind == WF_TCP_SINK_HELD)
 			begin_anew(dev, conn);
 	}
-	/* What is not counted comes again. */
+	/* The peer sends frames again that were not counted. */
 	while (wf_unlikely(is_late) && (stalled = find_stalled(dev)))
 		wf_tcp_conn_broken(dev, stalled, ENOBUFS);
 }

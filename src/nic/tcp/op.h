@@ -64,7 +64,7 @@ struct wf_tcp_op {
  * have. Their requests end in wf_tcp_settle(). */
 bool wf_tcp_settle_heard(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 			 uint32_t count);
-/* It refuses frame @seq: the request of that ends with @status. */
+/* The peer refuses frame @seq: its request ends with @status. */
 void wf_tcp_settle_refused(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 			   uint32_t seq, uint8_t status);
 void wf_tcp_settle(struct wf_tcp_dev *dev);
@@ -115,13 +115,13 @@ struct wf_tcp_op *wf_tcp_run_open(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 				  uint16_t req_id, uint16_t ah);
 /* Adds the next message, of @len bytes with its head. */
 void wf_tcp_run_add(struct wf_tcp_dev *dev, struct wf_tcp_op *op, uint32_t len);
-/* It is about to be written: all heads acknowledge the same. */
+/* Writes the same acknowledgement into all heads of a run that is about to leave. */
 void wf_tcp_run_stamp(const struct wf_tcp_op *op, const uint32_t ack[2]);
 /* The first @bytes of it were written, and the others follow. */
 void wf_tcp_run_sent(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
 		     uint32_t bytes);
-/* It ends before all of it was written: what was is still counted, if it is not
- * acknowledged. */
+/* Ends a run of which only a part was written. Messages that were written and not
+ * acknowledged still count. */
 void wf_tcp_run_leave(struct wf_tcp_op *op);
 /* The peer has the first @count of the messages that are not acknowledged, and not
  * the others. False: they are not to be sent again. */
@@ -162,7 +162,7 @@ enum wf_nic_run wf_tcp_work_first(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 /* The end of an op: its completion, and its memory once it is not counted. */
 void wf_tcp_work_end(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
 		     enum wf_nic_status status);
-/* It is in no list any more. */
+/* Frees an op that is in no list any more. */
 void wf_tcp_work_free(struct wf_tcp_dev *dev, struct wf_tcp_op *op);
 void wf_tcp_work_queue(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
 		       struct wf_tcp_chan *chan);

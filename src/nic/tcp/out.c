@@ -442,7 +442,7 @@ static void settle(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	}
 }
 
-/* Has the kernel say when there is room. */
+/* Asks the kernel to report when there is room. */
 static void wait_for_room(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	wf_tcp_count(dev, tx_busy, 1);

@@ -65,7 +65,8 @@ static int conn_event(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	}
 	if (events & EPOLLOUT && conn->full)
 		has_room(dev, conn);
-	/* What it has not read is sent again, or its sender is gone. */
+	/* The connection has ended while we did not read it. Frames that we have
+	 * not read are sent again over the next one, or their sender is gone. */
 	if (wf_unlikely(conn->deaf) &&
 	    events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
 		wf_tcp_conn_broken(dev, conn, ECONNRESET);

@@ -160,7 +160,7 @@ struct wf_tcp_peer *wf_tcp_peer_mirror(struct wf_tcp_dev *dev,
 	if (!dev->mirror)
 		return NULL;
 	dev->mirror->mirror = true;
-	/* What comes from it is reported as coming from ourselves. */
+	/* Messages from the mirror are reported under our own handle. */
 	dev->mirror->ah = self ? self->ah : WF_NIC_AH_UNKNOWN;
 	return dev->mirror;
 }
@@ -331,7 +331,7 @@ bool wf_tcp_peer_resume(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 			wf_tcp_ack_add_nack(&refused->nacks, op);
 		}
 		if (op->over) {
-			/* Nobody asks for it any more. */
+			/* The request has ended: no completion is written. */
 			op->where = WF_TCP_NOWHERE;
 			wf_base_list_del(&op->link);
 			wf_tcp_work_free(dev, op);

@@ -13,7 +13,7 @@
 /* Each after twice the time of the one before. Then the kernel's own time-out is
  * as soon; and a peer that has stopped is not asked for ever. */
 #define PROBES_MOST 8u
-/* That sent none, in a row: as above. */
+/* Looks in a row that sent no probe, at most: as above. */
 #define LOOKS_MOST 64u
 
 static bool has_flight(const struct wf_tcp_chan *chan)
@@ -49,8 +49,8 @@ static uint64_t look(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	    wf_tcp_sock_look(chan->conn->fd, &path))
 		return WF_TCP_NEVER;
 	if (dev->now >= chan->silent_from + patience(chan, &path)) {
-		/* What the kernel, or we, still have to send is as good: the
-		 * peer can answer when it has left. */
+		/* If the kernel or this process still has something to send, no
+		 * probe is needed: the peer can answer that. */
 		if (!path.unsent && wf_tcp_ack_ask(dev, chan)) {
 			chan->probes++;
 			chan->looks = 0;
@@ -86,7 +86,8 @@ int wf_tcp_probe_run(struct wf_tcp_dev *dev)
 	return count;
 }
 
-/* Nobody is to be woken for a peer that has answered. */
+/* Whether the peer has frames to acknowledge. A peer that has acknowledged all
+ * needs no timer. */
 static bool awaits_any(const struct wf_tcp_peer *peer)
 {
 	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {

@@ -254,7 +254,7 @@ static struct wf_tcp_op *next_of(const struct wf_tcp_op *op)
 		       wf_container_of(next, struct wf_tcp_op, link);
 }
 
-/* Of one that was cut the last op has the request. */
+/* If a run was cut, the last op of it has the request. */
 void wf_tcp_run_refused(struct wf_tcp_op *op, uint32_t at, uint8_t status)
 {
 	at += op->cut;
@@ -282,8 +282,8 @@ uint32_t wf_tcp_run_good(const struct wf_tcp_op *op, enum wf_nic_status status)
 
 /* -- the peer's -------------------------------------------------------------- */
 
-/* Whether a whole short message begins at @bytes. What is not one is for those who
- * look at all frames. */
+/* Whether a whole short message begins at @bytes. All other frames are left to
+ * the functions of in.c. */
 static bool is_short(const uint8_t *bytes, uint32_t len,
 		     struct wf_tcp_head *head)
 {
@@ -320,7 +320,8 @@ static bool is_whole(const struct wf_tcp_dev *dev, const uint8_t *bytes,
 	       head->len <= len - sizeof(*head);
 }
 
-/* What the user has not polled comes before it. */
+/* Whether the user may hear this message: it must not overtake completions that
+ * the user has not polled. */
 static bool hears(const struct wf_tcp_dev *dev, const struct wf_nic_qp *qp,
 		  const struct wf_tcp_head *head)
 {

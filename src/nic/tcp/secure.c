@@ -22,7 +22,7 @@
 /* Reasons for a refusal. Each is reported to the user once: every peer of a job
  * may be refused for the same reason, and another reason may follow. */
 enum reason {
-	STRANGER = 0, /* somebody who is not of weft: never aloud */
+	STRANGER = 0, /* not weft: the log has it, the user is not told */
 	WANTS_TLS = 1,
 	WITHOUT_TLS = 2,
 	OTHER_KEY = 4,
@@ -136,7 +136,7 @@ int wf_tcp_secure_name(const struct wf_tcp_dev *dev,
 
 	if (err)
 		return err;
-	/* It has another while it connects. */
+	/* A socket that connects has a port of its own, not that of the device. */
 	wf_base_addr_set_port(&here, dev->port);
 	wf_tcp_rail_write(&here, &hello->from);
 	wf_tcp_rail_write(&there, &hello->to);

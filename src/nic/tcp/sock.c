@@ -31,7 +31,7 @@ static const char *const near_controls[] = {
 
 static void set(int fd, int level, int name, int value)
 {
-	/* Whatever this kernel does not know is done without. */
+	/* An option that this kernel does not know is left out. */
 	(void)!wf_os_setsockopt(fd, level, name, &value, sizeof(value));
 }
 
@@ -98,7 +98,7 @@ int wf_tcp_sock_look(int fd, struct wf_tcp_path *path)
 	path->min_rtt_us = info.tcpi_min_rtt;
 	path->delivered = info.tcpi_delivered;
 	path->segments = info.tcpi_data_segs_out;
-	/* What the other side had twice was not lost. */
+	/* Segments that the other side got twice were not lost. */
 	path->lost = info.tcpi_total_retrans - info.tcpi_dsack_dups;
 	path->unsent = info.tcpi_notsent_bytes;
 	return 0;

@@ -440,18 +440,19 @@ static int begin_send(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	enum wf_nic_status status = find_qp(dev, head, &sink->qp);
 	bool asks = is_split(head);
 
-	/* Nobody answers here. */
+	/* The user of this device does not answer questions for a place. */
 	if (wf_unlikely(asks && !dev->nic.caps.max_placed)) {
 		drop_into(conn, WF_NIC_REM_LEN);
 		return 0;
 	}
-	/* Nobody would answer now. */
+	/* A thread works in the owner's place, or too many messages have a
+	 * place: there is no answer now. */
 	if (wf_unlikely(asks && status == WF_NIC_OK &&
 			(dev->attending || !wf_tcp_place_has_room(dev))))
 		return into_held(dev, conn);
-	/* Somebody whom we do not know gets a receive for a message that is
-	 * here, not for one that is announced: he could keep all of them by
-	 * sending no more than heads. */
+	/* A peer without a handle gets a receive when its message is here, and
+	 * not when the head announces it: it could keep all receives by
+	 * sending heads only. */
 	if (status == WF_NIC_OK && head->len &&
 	    conn->chan->peer->ah == WF_NIC_AH_UNKNOWN)
 		return into_held(dev, conn);
@@ -711,7 +712,7 @@ void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		return;
 	}
 	if (err) {
-		/* What is not counted comes again. */
+		/* The peer sends frames again that were not counted. */
 		wf_tcp_conn_broken(dev, conn, -err);
 		return;
 	}

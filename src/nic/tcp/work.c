@@ -144,7 +144,7 @@ static bool is_split(const struct wf_tcp_dev *dev,
 	       req->op == WF_NIC_OP_SEND;
 }
 
-/* It is one of @qp's from now on. Its channel. */
+/* Makes @op one of @qp's. Returns the channel that it takes. */
 static struct wf_tcp_chan *adopt(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 				 struct wf_tcp_op *op, struct wf_tcp_peer *peer)
 {
@@ -284,7 +284,8 @@ static bool take_one(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
 		return false;
 	op = wf_base_pool_get(&dev->ops);
 	if (!op) {
-		/* Nobody rings again for what was rung already. */
+		/* The user has rung for this descriptor and does not ring again:
+		 * the next pass looks at the ring. */
 		dev->ring_waits = true;
 		return false;
 	}

@@ -174,7 +174,7 @@ static int send_some(const struct wf_udp_sock *sock, unsigned from)
 	return len < 0 ? (int)len : 1;
 }
 
-/* Of a second-level cache, what one look may fill. */
+/* How much of a second-level cache one look may fill. */
 #define HOT_BYTES (256u << 10)
 
 static int receive_some(struct wf_udp_sock *sock, unsigned want)

@@ -111,8 +111,8 @@ static bool take_one(struct wf_udp_dev *dev, struct wf_nic_qp *qp)
 	op->len = request->req.len;
 	if (op->kind == WF_UDP_OP_READ) {
 		request->read_id = wf_queue_ids_get(&dev->read_ids);
-		/* A user who has the ring for himself has written a read over
-		 * what must_wait() looked at. */
+		/* A program that writes the ring by itself has changed the
+		 * descriptor into a read after must_wait() looked at it. */
 		if (wf_unlikely(request->read_id == WF_QUEUE_ID_NONE)) {
 			refuse(dev, qp, request, WF_NIC_UNSUPP_OP);
 			return true;

@@ -137,7 +137,7 @@ static int find_fd(uint64_t inode)
 		struct stat st;
 		int at = atoi(entry->d_name);
 
-		/* What is no memfd has no seals. */
+		/* Only a memfd has seals. */
 		if (entry->d_name[0] == '.' || fcntl(at, F_GET_SEALS) < 0 ||
 		    fstat(at, &st) || st.st_ino != inode)
 			continue;

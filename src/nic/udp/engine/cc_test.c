@@ -251,7 +251,7 @@ static void send_one(const struct link *link, struct sender *s, uint64_t now,
 }
 
 /* The share of the first sender in the second half of @seconds. */
-static double beside_reno(const struct link *link, uint64_t until)
+static double share_against_reno(const struct link *link, uint64_t until)
 {
 	struct sender *s = calloc(2, sizeof(*s));
 	uint64_t now = 0, free_at = 0;
@@ -328,7 +328,8 @@ static void test_shallow_buffers(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		double part = beside_reno(&cases[i].link, cases[i].until);
+		double part =
+			share_against_reno(&cases[i].link, cases[i].until);
 
 		assert_true(part > 0.35 && part < 0.65);
 	}

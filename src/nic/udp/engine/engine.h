@@ -151,8 +151,8 @@ void wf_udp_engine_goodbye(struct wf_udp_engine *engine, uint64_t now);
 
 /* -- what comes ------------------------------------------------------------- */
 
-/* One packet off the wire: nothing in it is trusted. @here is our address that
- * it came to; read only if set.any. */
+/* Takes a packet that has arrived; nothing in it is trusted. @here is our address to
+ * which it was sent, and is read only if set.any. */
 void wf_udp_engine_receive(struct wf_udp_engine *engine, uint64_t now,
 			   const struct wf_addr *from,
 			   const struct wf_addr *here, const uint8_t *bytes,
@@ -190,12 +190,12 @@ uint64_t wf_udp_engine_next(struct wf_udp_engine *engine, uint64_t now);
 
 /* -- handles of peers ------------------------------------------------------- */
 
-/* One handle more. NULL: too many peers, or no memory. */
+/* Adds a handle to the peer at @addr. NULL: too many peers, or no memory. */
 struct wf_udp_peer *wf_udp_engine_hold(struct wf_udp_engine *engine,
 				       uint64_t now,
 				       const struct wf_addr *addr);
-/* One less. True: that was the last; the peer stays for as long as it may send
- * to us or has something to do. */
+/* Removes a handle. True: it was the last one; the peer stays while it may send to
+ * us or has something to do. */
 bool wf_udp_engine_release(struct wf_udp_engine *engine, uint64_t now,
 			   struct wf_udp_peer *peer);
 /* Our connection to it leads to a process that is gone, and another may be in

@@ -82,7 +82,7 @@ static void send_hello(struct wf_udp_engine *engine, const struct wf_addr *to,
 	wf_udp_engine_answer(engine, to, from, &hello->common, sizeof(*hello));
 }
 
-/* Ours in its present state. */
+/* Sends the INIT or OPEN that the state of our connection asks for. */
 static void ask(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
@@ -311,7 +311,8 @@ static void receive_open(struct wf_udp_engine *engine,
 	wf_udp_peer_heard(engine, peer);
 	learn_local(engine, peer);
 	answer.src_cid = peer->in.cid;
-	/* What leaves here in one piece comes here so, most likely. */
+	/* A packet that leaves this host in one piece most likely also arrives
+	 * in one piece. */
 	answer.mtu = engine->port->mtu(engine, from);
 	if (peer->in.crc)
 		answer.common.flags |= WF_UDP_HELLO_CRC;

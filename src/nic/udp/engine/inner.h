@@ -104,7 +104,7 @@ void wf_udp_out_ack(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 void wf_udp_out_nack(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		     uint32_t seq, enum wf_nic_status status);
 void wf_udp_out_tick(struct wf_udp_engine *engine, struct wf_udp_peer *peer);
-/* Its packets become fillers. */
+/* Detaches @op from its packets in flight, which only fill their numbers then. */
 void wf_udp_out_forget(struct wf_udp_op *op);
 /* Frees every slot; ops are the caller's to end. */
 void wf_udp_out_close(struct wf_udp_engine *engine, struct wf_udp_peer *peer);
@@ -117,7 +117,7 @@ void wf_udp_out_set_probe(struct wf_udp_engine *engine,
  * that is nothing. */
 void wf_udp_pump(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		 unsigned quantum);
-/* One packet, whatever the window says. -EAGAIN: the socket is full. */
+/* Sends one packet without regard to the window. -EAGAIN: the socket is full. */
 int wf_udp_pump_slot(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		     struct wf_udp_slot *slot, bool ack_now);
 

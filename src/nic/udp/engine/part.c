@@ -9,7 +9,7 @@
 
 #include "nic/udp/engine/inner.h"
 
-/* Of one peer, and of all: each holds memory. */
+/* Packets that are here in part: of one peer, and of all. Each takes memory. */
 #define WHOLES_MOST 256u
 #define WHOLES_ALL 1024u
 /* If there is no room, a packet of which no part arrived for this long makes

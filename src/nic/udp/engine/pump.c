@@ -115,7 +115,8 @@ static void leave_list(struct wf_udp_op *op)
 	op->in_list = false;
 }
 
-/* It was made for a wider path, or is a message that has to be one packet. */
+/* Sends a packet in parts. It was made for a path with larger packets, or is a
+ * message that must be one packet. */
 static int put_parts(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		     struct wf_udp_slot *slot, bool ack_now)
 {

@@ -11,8 +11,8 @@
 /* CRC32C (Castagnoli) of @len more bytes; begin with 0. */
 uint32_t wf_udp_sum_crc(uint32_t crc, const void *data, size_t len);
 
-/* Of a header of @len bytes, at least 8, without its own field, which is bytes
- * 4 to 7. */
+/* The checksum of a header of @len bytes, at least 8, without the field of the
+ * checksum, which is bytes 4 to 7. */
 uint32_t wf_udp_sum_head(const void *head, size_t len);
 
 uint64_t wf_udp_sum_sip(const uint64_t key[2], const void *data, size_t len);
