@@ -192,7 +192,7 @@ static void case_apart(void)
 	CHECK_EQ(space_files(), 0);
 }
 
-static void beside_child(struct weft_test_line *line, void *first)
+static void same_host_child(struct weft_test_line *line, void *first)
 {
 	struct weft_test t;
 
@@ -212,13 +212,13 @@ static void pass_on(struct weft_test_line *from, struct weft_test_line *to,
 }
 
 /* Above, this process sees those of its child. Here neither sees the other's. */
-static void case_beside(void)
+static void case_same_host(void)
 {
 	struct weft_test_line one, two;
 	char first;
 
-	weft_test_fork(&one, beside_child, &first);
-	weft_test_fork(&two, beside_child, NULL);
+	weft_test_fork(&one, same_host_child, &first);
+	weft_test_fork(&two, same_host_child, NULL);
 	pass_on(&one, &two, WEFT_TEST_NAME_MAX);
 	pass_on(&two, &one, WEFT_TEST_NAME_MAX);
 	/* When both have talked. */
@@ -739,7 +739,7 @@ static const struct {
 	void (*run)(void);
 } cases[] = {
 	{ "namespaces of their own", case_apart },
-	{ "beside each other", case_beside },
+	{ "beside each other", case_same_host },
 	{ "a PID namespace in common", case_shared_pids },
 	{ "the same address", case_same_address },
 	{ "killed", case_killed },
