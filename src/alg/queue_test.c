@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -340,6 +341,78 @@ static void test_busy(void **state)
 	end(&driver);
 }
 
+/* -- a driver that sleeps --------------------------------------------------- */
+
+static atomic_bool waiting, let_go;
+static atomic_uint waits, disturbed;
+
+/* The device has done its jobs when this returns, and not before. */
+static int t_wait(void *chan, int timeout_ms)
+{
+	(void)chan;
+	disturbed += timeout_ms < 1;
+	waits++;
+	waiting = true;
+	while (!let_go)
+		sched_yield();
+	hold = false;
+	waiting = false;
+	return 0;
+}
+
+static int t_poll_awake(void *chan, struct wd_comp_job **done, unsigned int n)
+{
+	disturbed += waiting;
+	return t_poll(chan, done, n);
+}
+
+static void *wait_for_one(void *arg)
+{
+	(void)arg;
+	return (void *)(intptr_t)wd_alg_wait(-1);
+}
+
+/* Who waits for a job sleeps in the driver; meanwhile others submit, and nobody
+ * polls. */
+static void test_wait(void **state)
+{
+	static struct wd_alg_comp driver;
+	pthread_t thread;
+	void *result;
+
+	(void)state;
+	driver = driver_of("wait");
+	driver.limits.timeout_ms = 60000;
+	driver.poll = t_poll_awake;
+	driver.wait = t_wait;
+	begin(&driver, NONE);
+	hold = let_go = true;
+	assert_string_equal(pack(data), "wait");
+	assert_int_equal(waits, 1);
+	hold = true;
+	let_go = false;
+	start(1, "wait");
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_one, NULL), 0);
+	while (!waiting)
+		sched_yield();
+	slow_ctx[1] = (struct wd_comp_ctx){ .alg_type = WD_COMP_GZIP,
+					    .comp_level = 6,
+					    .driver = "wait" };
+	assert_int_equal(wd_alg_async_deflate(&slow_ctx[1], count, &calls[1],
+					      data, SIZE, slow_outs[1],
+					      sizeof(slow_outs[1])),
+			 0);
+	assert_int_equal(wd_alg_poll(0), 0);
+	assert_true(waiting);
+	assert_int_equal(most, 2);
+	let_go = true;
+	pthread_join(thread, &result);
+	assert_null(result);
+	await(2, "wait");
+	assert_int_equal(disturbed, 0);
+	end(&driver);
+}
+
 /* -- an application's channel ---------------------------------------------- */
 
 static unsigned int opened_for, inflates;
@@ -571,6 +644,7 @@ int main(void)
 		cmocka_unit_test(test_reset),
 		cmocka_unit_test(test_event),
 		cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_wait),
 		cmocka_unit_test(test_directions),
 		cmocka_unit_test(test_calls_back),
 		cmocka_unit_test(test_cost),
