@@ -333,7 +333,8 @@ static void run(struct weft_test_line *line, void *arg)
 
 int main(void)
 {
-	setenv("FI_WEFT_CONNECT_TIMEOUT", "200", 0);
+	/* The machine may be busy. */
+	setenv("FI_WEFT_CONNECT_TIMEOUT", "60000", 0);
 	weft_test_begin(60);
 	msg_run_apart(run, NULL);
 	setenv("FI_WEFT_CMA", "0", 1);
