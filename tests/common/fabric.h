@@ -96,7 +96,7 @@ struct weft_test_comp {
 	fi_addr_t src;
 };
 
-/* First call of a test: loads only weft, and after @seconds, at least 110, ends
+/* First call of a test: loads only weft, and after @seconds, at least 250, ends
  * the process as failed. Exits with 77 without FI_PROVIDER_PATH.
  * WEFT_TEST_PROVIDER names another provider, to see how it does in a test. */
 void weft_test_begin(unsigned int seconds);
