@@ -169,6 +169,16 @@ def check_misspelt():
         done = run(*words)
         if not done.returncode or f"did you mean {meant}?" not in done.stderr:
             fail(f"{words}: {done}")
+    # Bug: "unknown command 'version'; did you mean version?", and wd meant wd.
+    for word in ("help", "version", "--help", "--version"):
+        if run("help", word).stdout != run("--help").stdout:
+            fail(f"weft help {word}: {run('help', word)}")
+    for word in ("wd", "comp"):
+        for words in (("latency", word), ("localhost", word)):
+            done = run("bench", *words)
+            if not done.returncode or "did you mean" in done.stderr or \
+                    f"`weft bench {word}` has" not in done.stderr:
+                fail(f"{words}: {done}")
     for words in (["install"], ["--install"], ["stat", "--frobnicate"]):
         done = run(*words)
         if done.returncode != 2 or "did you mean" in done.stderr or \

@@ -45,6 +45,9 @@ void wf_tools_near_try(struct wf_tools_near *near, const char *candidate)
 	size_t len = strlen(near->word);
 	unsigned int distance = wf_tools_near_distance(near->word, candidate);
 
+	/* A word that is there was refused for another reason than a slip. */
+	if (!distance)
+		return;
 	if (len > 1 && !strncmp(near->word, candidate, len))
 		distance = 1;
 	/* A slip in a short word, two in one of five letters or more. */

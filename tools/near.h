@@ -18,8 +18,9 @@ struct wf_tools_near {
  * are cut at 63 letters. */
 unsigned int wf_tools_near_distance(const char *a, const char *b);
 
-/* Keeps @candidate, which must stay valid, if it is like the word and nearer than
- * the ones before it. The beginning of a word is one letter away from it. */
+/* Keeps @candidate, which must stay valid, if it is like the word, not the same, and
+ * nearer than the ones before it. The beginning of a word is one letter away from
+ * it. */
 void wf_tools_near_try(struct wf_tools_near *near, const char *candidate);
 
 /* "; did you mean NAME?" or "". Static, of the last call. */

@@ -72,6 +72,7 @@ static void test_best(void **state)
 	assert_string_equal(meant("x"), "");
 	assert_string_equal(meant(""), "");
 	assert_string_equal(meant("install"), "");
+	assert_string_equal(meant("version"), "");
 }
 
 static void test_text(void **state)

@@ -119,10 +119,14 @@ static int finish(int status)
 	return status ? status : 1;
 }
 
+/* What weft itself does. */
+static const char *const own_words[] = { "help", "version", "--help",
+					 "--version" };
+
+#define N_OWN_WORDS (sizeof(own_words) / sizeof(own_words[0]))
+
 static const struct command *find_command(const char *name)
 {
-	static const char *const more[] = { "help", "version", "--help",
-					    "--version" };
 	struct wf_tools_near near = { .word = name };
 	size_t i;
 
@@ -132,8 +136,8 @@ static const struct command *find_command(const char *name)
 		if (commands[i].summary)
 			wf_tools_near_try(&near, commands[i].name);
 	}
-	for (i = 0; i < sizeof(more) / sizeof(more[0]); i++)
-		wf_tools_near_try(&near, more[i]);
+	for (i = 0; i < N_OWN_WORDS; i++)
+		wf_tools_near_try(&near, own_words[i]);
 	fprintf(stderr, "weft: unknown %s '%s'%s%s\n",
 		name[0] == '-' ? "option" : "command", name,
 		wf_tools_near_text(&near),
@@ -144,10 +148,17 @@ static const struct command *find_command(const char *name)
 /* `weft help COMMAND` is `weft COMMAND --help`. */
 static int help_with(char *name)
 {
-	const struct command *command = find_command(name);
+	const struct command *command;
 	char option[] = "--help", called_by[32];
 	char *argv[] = { called_by, option, NULL };
 
+	for (size_t i = 0; i < N_OWN_WORDS; i++) {
+		if (!strcmp(name, own_words[i])) {
+			print_help(stdout);
+			return 0;
+		}
+	}
+	command = find_command(name);
 	snprintf(called_by, sizeof(called_by), "weft %s", name);
 	return command ? command->main(2, argv) : 2;
 }

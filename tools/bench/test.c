@@ -197,8 +197,16 @@ bool wf_tools_test_is(enum wf_tools_test test, const char *word)
 const char *wf_tools_test_meant(const char *word)
 {
 	static const char *const more[] = { "mpi", "wd", "comp" };
+	static const char *const alone[] = {
+		"; `weft bench wd` has tests of its own",
+		"; `weft bench comp` has tests of its own",
+	};
 	struct wf_tools_near near = { .word = word };
 
+	for (size_t i = 0; i < sizeof(alone) / sizeof(alone[0]); i++) {
+		if (!strcmp(word, more[1 + i]))
+			return alone[i];
+	}
 	for (size_t i = 0; i < WF_TOOLS_TESTS; i++) {
 		wf_tools_near_try(&near, infos[i].word);
 		if (infos[i].group)

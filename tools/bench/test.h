@@ -77,7 +77,8 @@ const struct wf_tools_test_info *wf_tools_test_get(enum wf_tools_test test);
 /* Whether a word of the command line, possibly abbreviated, means this test. */
 bool wf_tools_test_is(enum wf_tools_test test, const char *word);
 
-/* "; did you mean NAME?", of a test that a word is like, or "". */
+/* "; did you mean NAME?", of a test that a word is like, or where `weft bench WORD`
+ * is found, or "". */
 const char *wf_tools_test_meant(const char *word);
 
 /* Larger values are better; otherwise smaller ones. */
