@@ -333,6 +333,10 @@ def check_tried():
              {"from": record + 1, "to": 16384, "cma": False}),
             ({"FI_WEFT_CMA": "0"},
              {"from": record + 1, "to": 16384, "cma": False}),
+            # Bug: one that the provider refuses counted as a limit.
+            ({"FI_WEFT_CMA_MIN": "few"}, {"from": record + 1, "to": most,
+                                          "cma": True} if on else
+             {"from": record + 1, "to": 16384, "cma": False}),
             ({"FI_WEFT_EAGER_MAX": "0"}, None)):
         found = shm(settings)["tried"]
         if found != [small] + ([large] if large else []):
@@ -348,6 +352,10 @@ def check_tried():
         fail(f"{measured}")
     if "ns, so both sides copy from" not in text():
         fail(text())
+    refused = {"FI_WEFT_COOP_MIN": "few"}
+    if not shm(refused)["measured"]["both_copy_from_is_measured"] or \
+            "FI_WEFT_COOP_MIN says that both" in text(refused):
+        fail(f"{shm(refused)}")
     given = {"FI_WEFT_COOP_MIN": "50000"}
     measured = shm(given)["measured"]
     if measured["both_copy_from_is_measured"] or \

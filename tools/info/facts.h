@@ -33,7 +33,8 @@ struct wf_tools_param {
 	char given[128];    /* what was said; empty: nothing */
 	char value[128];    /* in use */
 	const char *source; /* "default", "environment", "libfabric" */
-	const char *why;    /* the reason of the default; NULL: see help */
+	bool counts;	 /* what was given is in use, perhaps cut to a limit */
+	const char *why; /* the reason of the default; NULL: see help */
 	/* why what was given is not used as it stands; empty: it is */
 	char note[WF_SETTING_NOTE];
 };

@@ -80,6 +80,7 @@ void wf_tools_param_fill(struct wf_tools_param *param, const char *help,
 	take_apart(param, help ? help : "");
 	param->why = s ? s->why : NULL;
 	param->source = "default";
+	param->counts = false;
 	/* A number whose default depends on the machine: there is one. */
 	snprintf(param->value, sizeof(param->value), "%s",
 		 s && !strcmp(s->name, "coop_min") ?
@@ -98,6 +99,7 @@ void wf_tools_param_fill(struct wf_tools_param *param, const char *help,
 			 logged);
 		return;
 	}
+	param->counts = true;
 	snprintf(param->value, sizeof(param->value), "%s",
 		 !s || wf_base_setting_is_text(s) ?
 			 param->given :

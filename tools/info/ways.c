@@ -8,7 +8,6 @@
 #include "tools/info/facts.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define INLINE_MAX 96
 #define EAGER_MAX 4096
@@ -42,7 +41,7 @@ static bool is_given(const struct wf_tools_facts *facts, const char *name)
 {
 	const struct wf_tools_param *param = wf_tools_param_find(facts, name);
 
-	return param && strcmp(param->source, "default");
+	return param && param->counts;
 }
 
 static void add_tried(struct wf_tools_facts *facts, uint64_t from, uint64_t to,
