@@ -260,6 +260,12 @@ def check_unwritable():
             not os.path.exists("/dev/full"):
         fail(said)
     with tempfile.TemporaryDirectory() as folder:
+        # Bug: what was to be measured was not, and an empty file stayed.
+        path, none = os.path.join(folder, "out"), os.path.join(folder, "no", "x")
+        said = bench(*options, "--json", path, "--csv", none, code=1)[1]
+        if f"cannot write {none}: No such" not in said or os.listdir(folder):
+            fail(f"{os.listdir(folder)} {said}")
+    with tempfile.TemporaryDirectory() as folder:
         if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs",
                            folder], check=False).returncode:
             print("nothing can be mounted here: no full disk")

@@ -21,6 +21,7 @@ static ssize_t put(void *cookie, const char *data, size_t len)
 		if (n < 0 && errno != EINTR)
 			out->err = -errno;
 		at += n > 0 ? (size_t)n : 0;
+		out->any = out->any || n > 0;
 	}
 	return out->err ? 0 : (ssize_t)len;
 }
@@ -31,6 +32,7 @@ int wf_tools_output_open(struct wf_tools_output *out, const char *path)
 
 	out->path = path;
 	out->err = 0;
+	out->any = false;
 	out->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (out->fd < 0)
 		return -errno;
@@ -53,7 +55,8 @@ int wf_tools_output_close(struct wf_tools_output *out)
 	if (close(out->fd) && !out->err)
 		out->err = -errno;
 	/* A device, or what a link leads to, is not ours to remove. */
-	if (out->err && !lstat(out->path, &st) && S_ISREG(st.st_mode))
+	if ((out->err || !out->any) && !lstat(out->path, &st) &&
+	    S_ISREG(st.st_mode))
 		unlink(out->path);
 	return out->err;
 }
