@@ -232,6 +232,15 @@ def disk_full(tmp):
             "on device\n".encode(), done
         if name != plain:
             name.unlink()
+    # Bug: where the output refuses the bytes (EINVAL), "not in gzip format".
+    name = packed_file(tmp, b"text")
+    refuses = os.eventfd(0)
+    done = subprocess.run([WEFT, "gunzip", "-c", str(name), str(name)],
+                          stdout=refuses, stderr=subprocess.PIPE, timeout=100)
+    os.close(refuses)
+    name.unlink()
+    assert done.returncode == 1 and done.stderr == \
+        b"weft gunzip: standard output: Invalid argument\n", done
 
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

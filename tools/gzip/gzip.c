@@ -62,7 +62,7 @@ static int note_full(struct wf_gzip_io *io)
 {
 	int err = errno;
 
-	atomic_store(&io->full, true);
+	atomic_store(&io->full, err);
 	return -err;
 }
 

@@ -64,7 +64,7 @@ struct wf_gzip_io {
 	uint32_t check;	     /* of the last member */
 	size_t around;	     /* bytes of the first header and of a trailer */
 	const char *output;  /* the name of the output, NULL: standard output */
-	atomic_bool full;    /* the output could not be written */
+	atomic_int full;     /* errno: the output could not be written; 0 */
 	bool go_on;	     /* it failed in a way that ends only this file */
 	bool garbage;	     /* something that is no gzip came after */
 	bool as_is;	     /* what is no gzip goes through as it is */

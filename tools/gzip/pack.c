@@ -500,7 +500,7 @@ int wf_tools_gzip_pack(struct wf_gzip_io *io)
 	free(p);
 	if (ret)
 		wf_tools_gzip_say(
-			io, ret == -ENOTSUP ?
+			io, ret == -ENOTSUP && !atomic_load(&io->full) ?
 				    wf_tools_gzip_driver_why(io->options) :
 				    strerror(-ret));
 	return ret;

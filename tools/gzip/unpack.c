@@ -385,7 +385,7 @@ static int with_index(struct unpacker *u)
 			snprintf(u->index_name, sizeof(u->index_name),
 				 "%s" WF_GZIP_SIDECAR_SUFFIX, io->name);
 			io->output = u->index_name;
-			atomic_store(&io->full, true);
+			atomic_store(&io->full, -ret);
 		}
 	}
 	wf_tools_gzip_sidecar_free(u->sidecar);
@@ -415,8 +415,14 @@ static void say_why(struct unpacker *u, int ret)
 {
 	struct wf_gzip_io *io = u->io;
 	const char *text = strerror(-ret);
+	int full = atomic_load(&io->full);
 	char line[128];
 
+	/* Below are the words for what is wrong with the input. */
+	if (full) {
+		wf_tools_gzip_say(io, strerror(full));
+		return;
+	}
 	switch (ret) {
 	case -EINVAL:
 		text = io->options->make_index ?
