@@ -104,9 +104,11 @@ def check_refusal():
     os.chown(mine, 65534, 65534)
     roots.mkdir(mode=0o755)
     # The second bug: meson's own message about its folder, a traceback. The third
-    # one: "belongs to :" and nobody's name for a folder below /root.
+    # one: "belongs to :" and nobody's name for a folder below /root. The fourth:
+    # a folder that is not there was one that nobody may open.
     for build, word in ((mine, str(PREFIX)), (roots, f"{roots} belongs to root"),
-                        (hidden / "build", "you may not open")):
+                        (hidden / "build", "you may not open"),
+                        (WORK / "no" / "build", "there is no build")):
         said = run(["sh", script, str(build), str(PREFIX)], 1,
                    preexec_fn=drop).decode()
         if said.count("\n") != 1 or not said.startswith("weft: ") or \
