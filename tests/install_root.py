@@ -283,6 +283,10 @@ def check_user():
     if subprocess.run([*become, "true"], check=False).returncode:
         print("installing as a user is not tried: no user namespace")
         return
+    # `sudo make test` where a user has built: nobody's there.
+    if os.stat(BUILD).st_uid:
+        print("installing as a user is not tried: the build is not root's")
+        return
     run(["unshare", "-m", "sh", "-ec", f'{read_only}; exec "$@"', "user",
          *become, sys.executable, "-B", __file__, "user"])
 
