@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""scripts/isolate: a test whose source tree is in /tmp finds its files there.
+"""scripts/isolate: a test whose source tree is in a folder that it gets anew, such as
+/tmp, finds its files there.
 
-Bug: the tree was visible only if the test's environment had WEFT_SRC, so that
-nic-conn-tls did not find its key in a clone in /tmp.
+Bugs: the tree was visible only if the test's environment had WEFT_SRC, so that
+nic-conn-tls did not find its key in a clone in /tmp; one in /dev/shm never was.
 """
 
 import os
@@ -25,21 +26,26 @@ def isolated(script, *command):
                           check=False)
 
 
+def check(original, folder):
+    tree = pathlib.Path(folder) / "tree"
+    (tree / "scripts").mkdir(parents=True)
+    (tree / "file").write_text("seen\n")
+    (pathlib.Path(folder) / "beside").write_text("hidden\n")
+    script = shutil.copy(original, tree / "scripts")
+    seen = isolated(script, "cat", str(tree / "file"))
+    assert seen.stdout == "seen\n", seen
+    hidden = isolated(script, "cat", f"{folder}/beside")
+    assert hidden.returncode, hidden
+
+
 def main():
     original = SRC / "scripts" / "isolate"
     if isolated(original, "--check").returncode:
         print("namespaces are refused")
         return SKIPPED
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
-        tree = pathlib.Path(folder) / "tree"
-        (tree / "scripts").mkdir(parents=True)
-        (tree / "file").write_text("seen\n")
-        (pathlib.Path(folder) / "beside").write_text("hidden\n")
-        script = shutil.copy(original, tree / "scripts")
-        seen = isolated(script, "cat", str(tree / "file"))
-        assert seen.stdout == "seen\n", seen
-        hidden = isolated(script, "cat", f"{folder}/beside")
-        assert hidden.returncode, hidden
+    for where in ("/tmp", "/dev/shm", "/run"):
+        with tempfile.TemporaryDirectory(dir=where) as folder:
+            check(original, folder)
     return 0
 
 
