@@ -148,7 +148,7 @@ static void say_measured(const struct wf_tools_facts *f, FILE *out)
 	if (f->n_tried) {
 		snprintf(text + len, sizeof(text) - (size_t)len,
 			 "each pair of processes measures its own messages, "
-			 "after 32 of a size and again after 1024 to 8192, and "
+			 "after 32 of a size and again after 1024 or more, and "
 			 "keeps the fastest");
 		say(out, "  tried", text);
 	}
