@@ -326,17 +326,16 @@ def check_tried():
     most = record + define["LARGE"] * define["STEP"]
     small = {"from": least, "to": record, "cma": False}
     on = info()["cma"]["in_use"]
+    # Bug: up to 20480, of which those above FI_WEFT_EAGER_MAX are parked.
+    usual = {"from": record + 1, "to": 16384, "cma": on}
     for settings, large in (
-            ({}, {"from": record + 1, "to": most, "cma": True} if on else
-             {"from": record + 1, "to": 16384, "cma": False}),
-            ({"FI_WEFT_CMA_MIN": "9000"}, None if on else
-             {"from": record + 1, "to": 16384, "cma": False}),
+            ({}, usual),
+            ({"FI_WEFT_EAGER_MAX": "1M"}, {**usual, "to": most}),
+            ({"FI_WEFT_CMA_MIN": "9000"}, None if on else usual),
             ({"FI_WEFT_CMA": "0"},
              {"from": record + 1, "to": 16384, "cma": False}),
             # Bug: one that the provider refuses counted as a limit.
-            ({"FI_WEFT_CMA_MIN": "few"}, {"from": record + 1, "to": most,
-                                          "cma": True} if on else
-             {"from": record + 1, "to": 16384, "cma": False}),
+            ({"FI_WEFT_CMA_MIN": "few"}, usual),
             ({"FI_WEFT_EAGER_MAX": "0"}, None)):
         found = shm(settings)["tried"]
         if found != [small] + ([large] if large else []):

@@ -55,16 +55,15 @@ static void add_tried(struct wf_tools_facts *facts, uint64_t from, uint64_t to,
 		};
 }
 
-/* Above a record, a limit that the user has set is not tried; without CMA, larger
- * messages than @eager_max wait for their receive. */
+/* Above a record, a limit that the user has set is not tried; larger messages than
+ * @eager_max wait for their receive, so the ring is no way for them. */
 static void find_tried(struct wf_tools_facts *facts, uint64_t eager_max)
 {
 	add_tried(facts, TRIED_MIN, EAGER_MAX, false);
-	if (!facts->cma_on)
+	if (!facts->cma_on || !is_given(facts, "CMA_MIN"))
 		add_tried(facts, EAGER_MAX + 1,
-			  eager_max < TRIED_MAX ? eager_max : TRIED_MAX, false);
-	else if (!is_given(facts, "CMA_MIN") && eager_max > EAGER_MAX)
-		add_tried(facts, EAGER_MAX + 1, TRIED_MAX, true);
+			  eager_max < TRIED_MAX ? eager_max : TRIED_MAX,
+			  facts->cma_on);
 }
 
 void wf_tools_ways_find(struct wf_tools_facts *facts)
