@@ -116,6 +116,15 @@ def check_refusal():
             fail(f"not one line that helps:\n{said}")
 
 
+def check_no_build():
+    """Bug: a traceback of Python."""
+    none = WORK / "none"
+    none.mkdir()
+    said = run(["sh", SRC / "scripts" / "install", none, PREFIX], 1).decode()
+    if said.count("\n") != 1 or f"{none} is no build" not in said:
+        fail(f"not one line that helps:\n{said}")
+
+
 def check_sources():
     """Bug: with a clone in ~/weft, `make install PREFIX=$HOME/weft` deleted
     include/weft/smm.h. DESTDIR and a copy of the script make a folder look
@@ -409,6 +418,7 @@ def main():
         enter()
     prepare()
     check_refusal()
+    check_no_build()
     check_sources()
     libdir = PREFIX / options["libdir"]
     printed = run([SRC / "scripts" / "install", BUILD, PREFIX],
