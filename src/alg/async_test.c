@@ -430,9 +430,11 @@ static void test_fini_while_submitting(void **state)
 		assert_int_equal(atomic_load(&all[i].called), all[i].accepted);
 }
 
-/* One task comes to the crew at the moment when the crew has just been stopped. */
+/* One task comes to the crew at the moment when the crew has just been stopped, or
+ * when ->sleeper is about to sleep. */
 static struct {
-	atomic_bool on;
+	atomic_bool on, asleep;
+	pthread_t sleeper;
 	sem_t arrived, go_on, added;
 } late;
 
@@ -440,6 +442,8 @@ int __real_wf_alg_crew_add(struct wf_crew_task *task);
 int __wrap_wf_alg_crew_add(struct wf_crew_task *task);
 void __real_wf_alg_crew_stop(void);
 void __wrap_wf_alg_crew_stop(void);
+int __real_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
 
 int __wrap_wf_alg_crew_add(struct wf_crew_task *task)
 {
@@ -457,10 +461,26 @@ int __wrap_wf_alg_crew_add(struct wf_crew_task *task)
 void __wrap_wf_alg_crew_stop(void)
 {
 	__real_wf_alg_crew_stop();
-	if (!atomic_load(&late.on))
+	if (!atomic_load(&late.on) || atomic_load(&late.asleep))
 		return;
 	sem_post(&late.go_on);
 	sem_wait(&late.added);
+}
+
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+	if (atomic_load(&late.asleep) &&
+	    pthread_equal(late.sleeper, pthread_self()))
+		sem_post(&late.go_on);
+	return __real_pthread_cond_wait(cond, mutex);
+}
+
+static void prepare_late(void)
+{
+	sem_init(&late.arrived, 0, 0);
+	sem_init(&late.go_on, 0, 0);
+	sem_init(&late.added, 0, 0);
+	atomic_store(&late.on, true);
 }
 
 static unsigned int count_threads(void)
@@ -491,10 +511,7 @@ static void test_fini_starts_nothing(void **state)
 	(void)state;
 	wd_alg_async_fini();
 	before = count_threads();
-	sem_init(&late.arrived, 0, 0);
-	sem_init(&late.go_on, 0, 0);
-	sem_init(&late.added, 0, 0);
-	atomic_store(&late.on, true);
+	prepare_late();
 	assert_int_equal(pthread_create(&thread, NULL, begin_one, &jobs[0]), 0);
 	sem_wait(&late.arrived);
 	wd_alg_async_fini();
@@ -512,6 +529,103 @@ static void test_fini_starts_nothing(void **state)
 	wd_alg_poll(0);
 	check(&jobs[0]);
 	assert_int_equal(jobs[0].result, 0);
+}
+
+/* A device that has one job and fails when it is asked for it. */
+static struct {
+	struct wd_comp_job *job;
+	atomic_bool fails;
+} device;
+
+static int open_device(void **chan, struct wd_chan *ch, unsigned int can)
+{
+	(void)ch;
+	(void)can;
+	*chan = &device;
+	return 0;
+}
+
+static void close_device(void *chan)
+{
+	(void)chan;
+	device.job = NULL;
+}
+
+static int submit_to_device(void *chan, struct wd_comp_job *const *all,
+			    unsigned int n)
+{
+	(void)chan;
+	assert_int_equal(n, 1);
+	device.job = all[0];
+	return 1;
+}
+
+static int poll_device(void *chan, struct wd_comp_job **done, unsigned int n)
+{
+	(void)chan;
+	(void)done;
+	(void)n;
+	return device.job && atomic_load(&device.fails) ? -EIO : 0;
+}
+
+static const struct wd_alg_comp failing = {
+	.name = "failing",
+	.priority = 900,
+	.node = -1,
+	.can = WD_COMP_CAN_DEFLATE | WD_COMP_SIZED,
+	.levels = 0x3fe,
+	.min_window = 9,
+	.version = WD_COMP_DRV_VERSION,
+	.size = sizeof(struct wd_alg_comp),
+	.limits = { .in_flight = 4 },
+	.open_chan = open_device,
+	.close_chan = close_device,
+	.submit = submit_to_device,
+	.poll = poll_device,
+};
+
+static void *poll_all(void *arg)
+{
+	(void)arg;
+	wd_alg_poll(0);
+	return NULL;
+}
+
+static void *fini_all(void *arg)
+{
+	(void)arg;
+	late.sleeper = pthread_self();
+	atomic_store(&late.asleep, true);
+	wd_alg_async_fini();
+	return NULL;
+}
+
+/* Another thread finds that the device has failed, and gives the job to the crew
+ * when that has been stopped and fini sleeps: fini must hear of it. */
+static void test_fini_hears_of_failure(void **state)
+{
+	struct timespec end;
+	pthread_t poller, ender;
+
+	(void)state;
+	wd_alg_async_fini();
+	assert_int_equal(wd_alg_comp_register(&failing), 0);
+	begin(&jobs[0]);
+	assert_non_null(device.job);
+	prepare_late();
+	atomic_store(&device.fails, true);
+	assert_int_equal(pthread_create(&poller, NULL, poll_all, NULL), 0);
+	sem_wait(&late.arrived);
+	assert_int_equal(pthread_create(&ender, NULL, fini_all, NULL), 0);
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 100;
+	assert_int_equal(pthread_timedjoin_np(ender, NULL, &end), 0);
+	pthread_join(poller, NULL);
+	atomic_store(&late.asleep, false);
+	atomic_store(&late.on, false);
+	check(&jobs[0]);
+	assert_int_equal(jobs[0].result, 0);
+	assert_int_equal(wd_alg_comp_unregister(&failing), 0);
 }
 
 #define MANY 300
@@ -573,6 +687,7 @@ int main(void)
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_fini_while_submitting),
 		cmocka_unit_test(test_fini_starts_nothing),
+		cmocka_unit_test(test_fini_hears_of_failure),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
