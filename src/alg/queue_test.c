@@ -343,7 +343,7 @@ static void test_busy(void **state)
 
 /* -- a driver that sleeps --------------------------------------------------- */
 
-static atomic_bool waiting, let_go;
+static atomic_bool waiting, may_return;
 static atomic_uint waits, disturbed;
 
 /* The device has done its jobs when this returns, and not before. */
@@ -353,7 +353,7 @@ static int t_wait(void *chan, int timeout_ms)
 	disturbed += timeout_ms < 1;
 	waits++;
 	waiting = true;
-	while (!let_go)
+	while (!may_return)
 		sched_yield();
 	hold = false;
 	waiting = false;
@@ -386,11 +386,11 @@ static void test_wait(void **state)
 	driver.poll = t_poll_awake;
 	driver.wait = t_wait;
 	begin(&driver, NONE);
-	hold = let_go = true;
+	hold = may_return = true;
 	assert_string_equal(pack(data), "wait");
 	assert_int_equal(waits, 1);
 	hold = true;
-	let_go = false;
+	may_return = false;
 	start(1, "wait");
 	assert_int_equal(pthread_create(&thread, NULL, wait_for_one, NULL), 0);
 	while (!waiting)
@@ -405,7 +405,7 @@ static void test_wait(void **state)
 	assert_int_equal(wd_alg_poll(0), 0);
 	assert_true(waiting);
 	assert_int_equal(most, 2);
-	let_go = true;
+	may_return = true;
 	pthread_join(thread, &result);
 	assert_null(result);
 	await(2, "wait");

@@ -3,6 +3,7 @@
  * Many senders and one receiver: which rings are watched, bells, and sleeping
  * without missing a message.
  */
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -328,6 +329,62 @@ static void test_credit_wakes(void **state)
 	fall_asleep(&c->j->from);
 	for (int turn = 0; turn < 40; turn++)
 		wf_core_progress(&c->j->to_core);
+	assert_true(readable(&c->j->from));
+	wf_core_progress(&c->j->from_core);
+	assert_int_equal(wf_op_compq_count(&c->j->txq), 1);
+	free(b.memory);
+}
+
+static bool sends_fail;
+ssize_t __real_send(int fd, const void *bytes, size_t len, int flags);
+ssize_t __wrap_send(int fd, const void *bytes, size_t len, int flags);
+
+/* The linker has weft's calls come here (src/meson.build). */
+ssize_t __wrap_send(int fd, const void *bytes, size_t len, int flags)
+{
+	if (!sends_fail)
+		return __real_send(fd, bytes, len, flags);
+	errno = ENOBUFS;
+	return -1;
+}
+
+/* Bug: if there was no memory to wake a peer, nobody woke it any more. */
+static void test_wakes_again(void **state)
+{
+	struct crowd *c = *state;
+	struct joined_buf b;
+	struct wf_tx tx;
+
+	fall_asleep(&c->j->to);
+	post_one(c);
+	sends_fail = true;
+	send_one(c, 3, 5);
+	/* The next look fails as well; then the sender sleeps, too. */
+	c->j->from.host->look_at = 0;
+	wf_core_tick(&c->j->from_core);
+	fall_asleep(&c->j->from);
+	assert_false(readable(&c->j->to));
+	sends_fail = false;
+	assert_true(wakes(&c->j->from));
+	wf_core_wake(&c->j->from_core);
+	wf_core_progress(&c->j->from_core);
+	assert_true(readable(&c->j->to));
+	expect_one(c, 3, 5);
+	assert_false(c->j->from.unwoken);
+	/* The same for an answer. */
+	joined_alloc(&b, 8, 1);
+	tx = joined_tx(&b, 1);
+	tx.delivery = true;
+	assert_int_equal(wf_shm_out_send(c->outs[3], &tx), 0);
+	fall_asleep(&c->j->from);
+	post_one(c);
+	sends_fail = true;
+	for (int turn = 0; turn < 3; turn++)
+		wf_core_progress(&c->j->to_core);
+	assert_true(c->j->to.unwoken);
+	sends_fail = false;
+	c->j->to.host->look_at = 0;
+	wf_core_tick(&c->j->to_core);
 	assert_true(readable(&c->j->from));
 	wf_core_progress(&c->j->from_core);
 	assert_int_equal(wf_op_compq_count(&c->j->txq), 1);
@@ -680,6 +737,7 @@ int main(void)
 		TEST(test_message_prevents_sleep),
 		TEST(test_reply_wakes),
 		TEST(test_credit_wakes),
+		TEST(test_wakes_again),
 		TEST(test_bell_gives_work),
 		TEST(test_credit_gives_work),
 		TEST(test_death_wakes),

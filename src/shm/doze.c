@@ -10,8 +10,8 @@
 #include "shm/ep.h"
 
 /* Interval of retries while asleep: for replies that found no room, connections
- * without a hello, and messages that wait for room in the completion queue or
- * for memory of their ring. */
+ * without a hello, peers that could not be woken, and messages that wait for room
+ * in the completion queue or for memory of their ring. */
 #define RETRY_NS WF_NS_PER_MS
 
 /* A process of another user may have cleared the word by which others wake us
@@ -22,7 +22,7 @@ static bool needs_timer(const struct wf_shm_ep *ep)
 {
 	return !wf_base_list_empty(&ep->busy_ins) ||
 	       !wf_base_list_empty(&ep->guests) ||
-	       !wf_base_list_empty(&ep->letters) ||
+	       !wf_base_list_empty(&ep->letters) || ep->unwoken ||
 	       (ep->starved && !wf_base_list_empty(&ep->pending_outs));
 }
 

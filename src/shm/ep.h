@@ -62,6 +62,7 @@ struct wf_shm_ep {
 	bool starved;  /* a ring lacks memory for a message that waits */
 	bool draining; /* the peer of a ring has ended, messages are left */
 	bool slept;    /* was asleep before this doze */
+	bool unwoken;  /* a peer sleeps, and could not be woken (link.h) */
 	bool closing;  /* at most our copies of messages are left to send */
 	bool settling; /* an out is shut, and there is no room for its replies */
 	uint32_t last_number; /* last number given to a channel that we read */

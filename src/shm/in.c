@@ -17,7 +17,6 @@
 #include "op/copy.h"
 #include "op/iov.h"
 #include "os/shared.h"
-#include "os/socket.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
 #include "shm/link.h"
@@ -84,7 +83,7 @@ void wf_shm_in_nudge(struct wf_shm_in *in)
 	    !wf_shared_exchange(asleep, 0, seq_cst))
 		return;
 	wf_shm_stats_add(&in->ep->stats, WF_SHM_STAT_wakes, 1);
-	wf_os_send(wf_shm_link_in_fd(in), "", 1, MSG_DONTWAIT);
+	wf_shm_link_wake_sender(in);
 }
 
 void wf_shm_in_busy(struct wf_shm_in *in)

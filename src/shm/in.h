@@ -77,7 +77,8 @@ struct wf_shm_in {
 	uint32_t number;	    /* the channel's, in notes */
 	uint32_t asked_for; /* asked: the channel that shall be our twin */
 	bool asked;
-	bool told; /* we have told the peer that we end */
+	bool told;    /* we have told the peer that we end */
+	bool unwoken; /* the sender sleeps, and could not be woken */
 	struct wf_shm_region region;
 	struct wf_shm_mover mover;
 	struct wf_addr addr; /* AF_UNSPEC: a stranger */

@@ -196,6 +196,52 @@ void wf_shm_link_decline(const struct wf_shm_in *in)
 	(void)!tell(in->sock.fd, WF_SHM_NOTE_DECLINED, in->offer->number);
 }
 
+/* -- waking ------------------------------------------------------------------ */
+
+/* Nobody else wakes the peer: who does it first takes the mark that it sleeps. A
+ * full socket would wake it without us, but is not told from one that failed for
+ * another reason. */
+static void wake(struct wf_shm_ep *ep, int fd, bool *unwoken)
+{
+	ssize_t sent = wf_os_send(fd, "", 1, MSG_DONTWAIT);
+
+	*unwoken = sent == -EAGAIN || sent == -EINTR || sent == -ENOBUFS ||
+		   sent == -ENOMEM;
+	if (wf_likely(!*unwoken))
+		return;
+	ep->unwoken = true;
+	wf_transport_host_wake(ep->host);
+}
+
+void wf_shm_link_wake_receiver(struct wf_shm_out *out)
+{
+	wake(out->ep, wf_shm_link_out_fd(out), &out->unwoken);
+}
+
+void wf_shm_link_wake_sender(struct wf_shm_in *in)
+{
+	wake(in->ep, wf_shm_link_in_fd(in), &in->unwoken);
+}
+
+void wf_shm_link_wake_again(struct wf_shm_ep *ep)
+{
+	const struct wf_shm_watch *watch = &ep->watch;
+	struct wf_list *pos, *tmp;
+
+	ep->unwoken = false;
+	wf_list_for_each (pos, tmp, &ep->all_outs) {
+		struct wf_shm_out *out =
+			wf_container_of(pos, struct wf_shm_out, link);
+
+		if (out->unwoken)
+			wf_shm_link_wake_receiver(out);
+	}
+	for (uint32_t i = 0; i < watch->count; i++) {
+		if (watch->ins[i]->unwoken)
+			wf_shm_link_wake_sender(watch->ins[i]);
+	}
+}
+
 /* -- what comes -------------------------------------------------------------- */
 
 /* @out or @in is NULL if the socket does not belong to such a channel. */

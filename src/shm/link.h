@@ -51,6 +51,12 @@ void wf_shm_link_in_ready(struct wf_source *source, uint32_t events,
 void wf_shm_link_old_ready(struct wf_source *source, uint32_t events,
 			   uint64_t now);
 
+/* Wakes the peer, which sleeps. Without memory for that, each look tries again. */
+void wf_shm_link_wake_receiver(struct wf_shm_out *out);
+void wf_shm_link_wake_sender(struct wf_shm_in *in);
+/* At each look: peers that could not be woken. */
+void wf_shm_link_wake_again(struct wf_shm_ep *ep);
+
 /* Tells the sender that its offer (offer.h) will not be used. */
 void wf_shm_link_decline(const struct wf_shm_in *in);
 

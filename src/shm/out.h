@@ -82,10 +82,11 @@ struct wf_shm_out {
 	uint32_t number;	    /* the channel's, in notes */
 	uint32_t join; /* joins: the ring whose socket the peer offers us */
 	bool joins;
-	bool told; /* we have told the peer that we end */
-	bool shut; /* the peer does not read any more */
-	bool gone; /* given up, but the peer may use our offer */
-	bool cut;  /* GREETED: the peer cannot answer any more */
+	bool told;    /* we have told the peer that we end */
+	bool shut;    /* the peer does not read any more */
+	bool unwoken; /* the peer sleeps, and could not be woken */
+	bool gone;    /* given up, but the peer may use our offer */
+	bool cut;     /* GREETED: the peer cannot answer any more */
 	struct wf_shm_letter *room; /* GREETED by a letter: for its answer */
 	bool letter;		    /* GREETED: by a letter, without a ring */
 	bool done;		    /* DEAD: after a letter that was read */

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "op/iov.h"
-#include "os/socket.h"
 #include "shm/ep.h"
 #include "shm/link.h"
 #include "shm/pace.h"
@@ -129,6 +128,5 @@ void wf_shm_out_ring(struct wf_shm_out *out)
 	if (wf_unlikely(wf_shm_trace_is_on(out)))
 		wf_shm_trace_rang(out);
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_wakes, 1);
-	/* A full socket is readable at the other end, and so wakes it, too. */
-	wf_os_send(wf_shm_link_out_fd(out), "", 1, MSG_DONTWAIT);
+	wf_shm_link_wake_receiver(out);
 }

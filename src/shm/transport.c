@@ -334,6 +334,8 @@ static uint64_t look(void *self, uint64_t now)
 
 	wf_shm_guest_tend(ep, now);
 	wf_shm_conn_tend(ep, now);
+	if (wf_unlikely(ep->unwoken))
+		wf_shm_link_wake_again(ep);
 	/* Those for which there was no memory before. */
 	if (wf_unlikely(ep->watch.distrusted))
 		wf_shm_offer_open_all(ep);
