@@ -689,6 +689,45 @@ static void test_strangers(void **state)
 	pair_close(&p);
 }
 
+/* Each state of the handshake has a deadline, also that of somebody who connects and
+ * says nothing, or half a hello. */
+static void test_silent_guest(void **state)
+{
+	static const struct wf_tcp_hello half;
+	uint64_t end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
+	struct wf_tcp_conn *guest;
+	struct wf_tcp_dev *dev;
+	struct pair p;
+	char byte;
+	int fd;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	dev = wf_tcp_dev_of(p.b.nic);
+	/* With a key, a wrong word ends the connection. */
+	for (int said = 0; said < (pair_key ? 1 : 2); said++) {
+		fd = knock(&p.b, &half, said ? 4 : 0);
+		while (wf_base_list_empty(&dev->guests)) {
+			wf_nic_progress(p.b.nic);
+			assert_true(wf_base_clock_ns() < end);
+		}
+		guest = wf_container_of(dev->guests.next, struct wf_tcp_conn,
+					link);
+		assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
+		/* As if it had been there for a minute. */
+		guest->came_at -= 60 * WF_NS_PER_S;
+		while (dev->guest_count) {
+			wf_nic_progress(p.b.nic);
+			assert_true(wf_base_clock_ns() < end);
+		}
+		assert_true(recv(fd, &byte, 1, 0) <= 0);
+		close(fd);
+	}
+	hello(&p);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -709,6 +748,7 @@ int main(void)
 		cmocka_unit_test(test_no_handle),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_silent_guest),
 		cmocka_unit_test(test_counts_more),
 	};
 
