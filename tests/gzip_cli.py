@@ -537,6 +537,10 @@ def settings(tmp):
                                   text=True, timeout=100)
             assert done.returncode and done.stderr.startswith(f"{name}: ") \
                 and "weft" not in done.stderr, done
+    # Bug: -10 stored without compression, like -1 -0.
+    for level in ("-10", "-c12", "-99", "-111"):
+        said = weft(level, "-c", plain, code=1).stderr.decode()
+        assert "is no level: levels are 0 to 9, and 11" in said, said
     assert "nothing.gz" in gunzip("nothing", code=1).stderr.decode()
     assert b"usage: weft gunzip" in subprocess.run(
         [WEFT, "help", "gunzip"], capture_output=True).stdout

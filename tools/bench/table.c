@@ -215,6 +215,21 @@ static void write_hand_off(const struct wf_tools_report *r, FILE *out)
 	}
 }
 
+/* Repetitions of a series that ended early: of its fullest cell. */
+static unsigned reps_of(const struct wf_tools_report *r,
+			const struct wf_tools_series *s)
+{
+	unsigned most = 0, t, i;
+
+	for (t = 0; t < WF_TOOLS_TESTS; t++) {
+		for (i = 0; i < r->plan->sizes[t].n; i++) {
+			if (s->cells[t][i].n > most)
+				most = s->cells[t][i].n;
+		}
+	}
+	return most;
+}
+
 static void write_failures(const struct wf_tools_report *r,
 			   const struct wf_tools_series *s, FILE *out)
 {
@@ -222,7 +237,11 @@ static void write_failures(const struct wf_tools_report *r,
 	char text[WF_TOOLS_SIZE_TEXT];
 	unsigned t, i;
 
-	if (s->failure[0])
+	if (s->failure[0] && s->kept)
+		fprintf(out,
+			"  %s: %s; its column has %u of %u repetitions\n",
+			s->name, s->failure, reps_of(r, s), r->plan->reps);
+	else if (s->failure[0])
 		fprintf(out, "  %s: %s\n", s->name, s->failure);
 	for (t = 0; t < WF_TOOLS_TESTS; t++) {
 		for (i = 0; i < r->plan->sizes[t].n; i++) {

@@ -270,19 +270,31 @@ static int one(struct wf_gzip_options *o, int opt)
 	return -1;
 }
 
-/* -11 in a group of short options becomes one option of its own. */
-static void mark_eleven(char *arg)
+/* -11 in a group of short options becomes one option of its own. False: said that
+ * there is no such level. */
+static bool mark_eleven(char *arg)
 {
+	size_t digits;
+
 	if (arg[0] != '-' || arg[1] == '-')
-		return;
+		return true;
 	/* Those that have a value end the group. */
 	for (char *p = arg + 1; *p && *p != 'p' && *p != 'S' && *p != 'T';
 	     p++) {
-		if (p[0] == '1' && p[1] == '1') {
-			p[0] = ELEVEN;
-			memmove(p + 1, p + 2, strlen(p + 1));
+		digits = strspn(p, "0123456789");
+		if (digits < 2)
+			continue;
+		if (digits > 2 || p[0] != '1' || p[1] != '1') {
+			fprintf(stderr,
+				"%s: -%.*s is no level: levels are 0 to 9, "
+				"and 11\n",
+				wf_tools_gzip_program(), (int)digits, p);
+			return false;
 		}
+		p[0] = ELEVEN;
+		memmove(p + 1, p + 2, strlen(p + 1));
 	}
+	return true;
 }
 
 /* The fastest driver whose output does not depend on the processor. */
@@ -304,8 +316,10 @@ int wf_tools_gzip_options(struct wf_gzip_options *o, int argc, char **argv)
 	o->threads = processors();
 	o->suffix = ".gz";
 	optind = 1;
-	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-		mark_eleven(argv[i]);
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (!mark_eleven(argv[i]))
+			return 1;
+	}
 	while ((opt = getopt_long(argc, argv, OPTIONS, long_options, NULL)) !=
 	       -1) {
 		if (opt == '?')
