@@ -88,4 +88,16 @@ struct wf_tcp_ssl {
 /* NULL: the library is not there, or has not all of them. */
 const struct wf_tcp_ssl *wf_tcp_ssl_get(void);
 
+/* Bytes that go into a derived key. They are not written to. */
+struct wf_tcp_ssl_bytes {
+	const void *at;
+	size_t len;
+};
+
+/* HKDF with SHA-256 (RFC 5869). No @salt: only its second step, expand. @lib:
+ * NULL is OpenSSL's own. 0 or -EIO. */
+int wf_tcp_ssl_hkdf(OSSL_LIB_CTX *lib, const struct wf_tcp_ssl_bytes *salt,
+		    struct wf_tcp_ssl_bytes secret,
+		    struct wf_tcp_ssl_bytes info, uint8_t *out, size_t out_len);
+
 #endif
