@@ -45,10 +45,12 @@
 	X(OSSL_PARAM_construct_utf8_string)                                    \
 	X(OpenSSL_version)                                                     \
 	X(SSL_CIPHER_find)                                                     \
+	X(SSL_CIPHER_get_protocol_id)                                          \
 	X(SSL_CTX_ctrl)                                                        \
 	X(SSL_CTX_free)                                                        \
 	X(SSL_CTX_new_ex)                                                      \
 	X(SSL_CTX_set_ciphersuites)                                            \
+	X(SSL_CTX_set_keylog_callback)                                         \
 	X(SSL_CTX_set_num_tickets)                                             \
 	X(SSL_CTX_set_options)                                                 \
 	X(SSL_CTX_set_psk_find_session_callback)                               \
@@ -60,6 +62,7 @@
 	X(SSL_SESSION_set_protocol_version)                                    \
 	X(SSL_do_handshake)                                                    \
 	X(SSL_free)                                                            \
+	X(SSL_get_current_cipher)                                              \
 	X(SSL_get_ex_data)                                                     \
 	X(SSL_key_update)                                                      \
 	X(SSL_new)                                                             \
