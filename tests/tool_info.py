@@ -271,6 +271,11 @@ def check_key():
             if not path["encrypted"] or "OpenSSL" not in path["tls"] or \
                     path["device"] != "tcp":
                 fail(f"{more}: {path}")
+        refused = "FI_WEFT_KTLS=false: not by the kernel"
+        for value, said in (("0", True), ("1", False)):
+            path = info(good | {"FI_WEFT_KTLS": value})["paths"][-1]
+            if not path["encrypted"] or (refused in path["tls"]) != said:
+                fail(f"FI_WEFT_KTLS={value}: {path}")
         if info()["paths"][-1]["encrypted"]:
             fail("encrypted without a key")
         for mode, more, words in (

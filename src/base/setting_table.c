@@ -222,6 +222,15 @@ const struct wf_setting wf_base_settings[] = {
 		.why = "encryption needs a secret that only the job knows",
 	},
 	{
+		.name = "ktls",
+		.kind = WF_SETTING_BOOL,
+		.fallback = 1,
+		.help = "Whether the kernel encrypts and decrypts (kTLS) where "
+			"it can, instead of OpenSSL",
+		.why = "the kernel copies the data anyway, and can encrypt it "
+		       "meanwhile",
+	},
+	{
 		.name = "net_thread",
 		.kind = WF_SETTING_BOOL,
 		.fallback = 0,

@@ -91,6 +91,7 @@ struct wf_nic_attr {
 	/* A file with a secret that all peers have: everything that is sent and
 	 * accepted is encrypted with it. NULL: nothing is encrypted. */
 	const char *key_file;
+	bool no_ktls;			  /* the kernel shall not encrypt */
 	const struct wf_nic_fault *fault; /* udp; NULL: none */
 	struct wf_nic_counters *counters; /* NULL: the NIC's own */
 };

@@ -274,6 +274,7 @@ static struct wf_core_ep_attr describe(struct wf_prov_ep *ep)
 		.rdm = {
 			.device = ep->nic_port ? WF_PROV_NIC_EFA : param->nic,
 			.key_file = param->key_file,
+			.no_ktls = !param->ktls,
 			.fd = ep->nic_fd,
 			.port = ep->nic_port,
 			.medium_max = param->medium_max,

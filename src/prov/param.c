@@ -51,6 +51,7 @@ static const struct {
 	{ .name = "nic", .text = &wf_prov_param.nic },
 	{ .name = "efa_rings", .yes = &wf_prov_param.efa_rings },
 	{ .name = "key_file", .text = &wf_prov_param.key_file },
+	{ .name = "ktls", .yes = &wf_prov_param.ktls },
 	{ .name = "net_thread", .yes = &wf_prov_param.net_thread },
 	{ .name = "fault", .text = &wf_prov_param.fault },
 	{ .name = "dir", .text = &wf_prov_param.dir },

@@ -52,6 +52,8 @@ struct wf_prov_param {
 				    * are written to without libibverbs */
 	char *key_file;		/* FI_WEFT_KEY_FILE: the job's secret; NULL:
 				    * nothing is encrypted; "": refused */
+	bool ktls;		/* FI_WEFT_KTLS: TLS is done by the kernel where
+				    * it can */
 	bool key_is_misspelt;	/* a name like that is set */
 	char *fault;		/* FI_WEFT_FAULT: what happens to packets,
 				    * for tests */

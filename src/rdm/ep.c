@@ -242,6 +242,7 @@ static int open_device(struct wf_rdm_ep *ep)
 		.find = ep->attr.reads ? wf_rdm_direct_find : NULL,
 		.find_arg = ep,
 		.key_file = ep->attr.key_file,
+		.no_ktls = ep->attr.no_ktls,
 		.fault = ep->attr.fault,
 	};
 	int err = wf_nic_open(ep->attr.device, &attr, &ep->nic);

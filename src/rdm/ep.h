@@ -55,6 +55,7 @@ struct wf_rdm_tx;
 struct wf_rdm_ep_attr {
 	const char *device;   /* of the NIC; NULL: the default */
 	const char *key_file; /* of the job; NULL: nothing is encrypted */
+	bool no_ktls;	      /* the kernel shall not encrypt */
 	int fd; /* the socket that owns our address; stays the caller's */
 	struct wf_nic_port *port; /* of a device without sockets; the same */
 	/* Further addresses of this host, over which bulk may go as well. */

@@ -66,6 +66,7 @@ static const char *find_key(const struct wf_tools_facts *facts)
 void wf_tools_net_check_key(struct wf_tools_facts *facts)
 {
 	const struct wf_tools_param *nic = wf_tools_param_find(facts, "NIC");
+	const struct wf_tools_param *ktls = wf_tools_param_find(facts, "KTLS");
 	const char *path = find_key(facts), *device;
 	struct wf_tools_net *net = &facts->net;
 
@@ -79,6 +80,10 @@ void wf_tools_net_check_key(struct wf_tools_facts *facts)
 			 nic->value :
 			 wf_nic_device_encrypting();
 	net->encrypts = !wf_nic_device_secure(device, path, net->tls);
+	if (net->encrypts && ktls && !strcmp(ktls->value, "false"))
+		snprintf(net->tls + strlen(net->tls),
+			 sizeof(net->tls) - strlen(net->tls),
+			 "; FI_WEFT_KTLS=false: not by the kernel");
 	net->key_fails = !net->encrypts;
 	if (net->key_fails)
 		wf_tools_facts_problem(facts,

@@ -658,23 +658,24 @@ static int begin_attend(struct wf_tcp_dev *dev)
 	return wf_nic_attend_begin(&dev->attend);
 }
 
-static int open_tls(struct wf_tcp_dev *dev, const char *key_file)
+static int open_tls(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 {
 	char why[WF_NIC_WHY];
 	int ret;
 
-	if (!key_file)
+	if (!attr->key_file)
 		return 0;
-	ret = wf_tcp_tls_open(key_file, &dev->tls, why, sizeof(why));
+	ret = wf_tcp_tls_open(attr->key_file, !attr->no_ktls, &dev->tls, why,
+			      sizeof(why));
 	if (ret)
-		wf_tell("FI_WEFT_KEY_FILE=%s: %s", key_file, why);
+		wf_tell("FI_WEFT_KEY_FILE=%s: %s", attr->key_file, why);
 	return ret;
 }
 
 static int tcp_secure(const char *key_file, char *why, size_t room)
 {
 	struct wf_tcp_tls *tls;
-	int ret = wf_tcp_tls_open(key_file, &tls, why, room);
+	int ret = wf_tcp_tls_open(key_file, false, &tls, why, room);
 
 	if (ret)
 		return ret;
@@ -702,7 +703,7 @@ static int tcp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 	wf_tcp_sock_raise_limit();
 	ret = open_memory(dev);
 	if (!ret)
-		ret = open_tls(dev, attr->key_file);
+		ret = open_tls(dev, attr);
 	if (!ret)
 		ret = open_listener(dev, attr);
 	if (!ret && locked)

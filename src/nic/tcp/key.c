@@ -68,43 +68,25 @@ static size_t without_newline(const uint8_t *bytes, size_t len)
 	return len;
 }
 
-/* 0 or -errno. @secret is not written to. */
-static int derive(const struct wf_tcp_ssl *ssl, uint8_t *secret, size_t len,
-		  const char *purpose, uint8_t *out, size_t out_len)
+static int derive(const uint8_t *secret, size_t len, const char *purpose,
+		  uint8_t *out, size_t out_len)
 {
-	EVP_KDF *kdf = ssl->EVP_KDF_fetch(NULL, "HKDF", NULL);
-	EVP_KDF_CTX *ctx = kdf ? ssl->EVP_KDF_CTX_new(kdf) : NULL;
-	OSSL_PARAM params[5];
-	int ok = 0;
+	static const struct wf_tcp_ssl_bytes salt = { SALT, sizeof(SALT) - 1 };
 
-	if (ctx) {
-		params[0] = ssl->OSSL_PARAM_construct_utf8_string(
-			OSSL_KDF_PARAM_DIGEST, (char *)"SHA256", 0);
-		params[1] = ssl->OSSL_PARAM_construct_octet_string(
-			OSSL_KDF_PARAM_KEY, secret, len);
-		params[2] = ssl->OSSL_PARAM_construct_octet_string(
-			OSSL_KDF_PARAM_SALT, (char *)SALT, strlen(SALT));
-		params[3] = ssl->OSSL_PARAM_construct_octet_string(
-			OSSL_KDF_PARAM_INFO, (char *)purpose, strlen(purpose));
-		params[4] = ssl->OSSL_PARAM_construct_end();
-		ok = ssl->EVP_KDF_derive(ctx, out, out_len, params) > 0;
-	}
-	ssl->EVP_KDF_CTX_free(ctx);
-	ssl->EVP_KDF_free(kdf);
-	if (!ok)
-		ssl->ERR_clear_error();
-	return ok ? 0 : -EIO;
+	return wf_tcp_ssl_hkdf(
+		NULL, &salt, (struct wf_tcp_ssl_bytes){ secret, len },
+		(struct wf_tcp_ssl_bytes){ purpose, strlen(purpose) }, out,
+		out_len);
 }
 
-static int fill(const struct wf_tcp_ssl *ssl, uint8_t *secret, size_t len,
-		struct wf_tcp_key *key)
+static int fill(const uint8_t *secret, size_t len, struct wf_tcp_key *key)
 {
 	uint8_t id[ID_BYTES];
 	int at, ret;
 
-	ret = derive(ssl, secret, len, FOR_PSK, key->psk, sizeof(key->psk));
+	ret = derive(secret, len, FOR_PSK, key->psk, sizeof(key->psk));
 	if (!ret)
-		ret = derive(ssl, secret, len, FOR_ID, id, sizeof(id));
+		ret = derive(secret, len, FOR_ID, id, sizeof(id));
 	if (ret)
 		return ret;
 	at = snprintf(key->id, sizeof(key->id), "weft-tcp-1-");
@@ -146,7 +128,7 @@ int wf_tcp_key_read(const char *path, struct wf_tcp_key *key, char *why,
 		got = (ssize_t)without_newline(secret, (size_t)got);
 	ret = check_file(&of, (size_t)got, why, room);
 	if (!ret) {
-		ret = fill(ssl, secret, (size_t)got, key);
+		ret = fill(secret, (size_t)got, key);
 		if (ret)
 			snprintf(why, room,
 				 "OpenSSL cannot derive a key from it");

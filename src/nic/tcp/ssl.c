@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Loads OpenSSL once and keeps its functions.
+ * Loads OpenSSL once and keeps its functions, and derives keys with them.
  */
 #include "nic/tcp/ssl.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -48,4 +49,38 @@ const struct wf_tcp_ssl *wf_tcp_ssl_get(void)
 
 	wf_os_once(&once, load);
 	return usable ? &calls : NULL;
+}
+
+static OSSL_PARAM bytes_param(const char *name, struct wf_tcp_ssl_bytes bytes)
+{
+	return calls.OSSL_PARAM_construct_octet_string(name, (void *)bytes.at,
+						       bytes.len);
+}
+
+int wf_tcp_ssl_hkdf(OSSL_LIB_CTX *lib, const struct wf_tcp_ssl_bytes *salt,
+		    struct wf_tcp_ssl_bytes secret,
+		    struct wf_tcp_ssl_bytes info, uint8_t *out, size_t out_len)
+{
+	EVP_KDF *kdf = calls.EVP_KDF_fetch(lib, "HKDF", NULL);
+	EVP_KDF_CTX *ctx = kdf ? calls.EVP_KDF_CTX_new(kdf) : NULL;
+	OSSL_PARAM params[5];
+	int ok = 0;
+
+	if (ctx) {
+		params[0] = calls.OSSL_PARAM_construct_utf8_string(
+			OSSL_KDF_PARAM_DIGEST, (char *)"SHA256", 0);
+		params[1] = bytes_param(OSSL_KDF_PARAM_KEY, secret);
+		params[2] = bytes_param(OSSL_KDF_PARAM_INFO, info);
+		params[3] = salt ? bytes_param(OSSL_KDF_PARAM_SALT, *salt) :
+				   calls.OSSL_PARAM_construct_utf8_string(
+					   OSSL_KDF_PARAM_MODE,
+					   (char *)"EXPAND_ONLY", 0);
+		params[4] = calls.OSSL_PARAM_construct_end();
+		ok = calls.EVP_KDF_derive(ctx, out, out_len, params) > 0;
+	}
+	calls.EVP_KDF_CTX_free(ctx);
+	calls.EVP_KDF_free(kdf);
+	if (!ok)
+		calls.ERR_clear_error();
+	return ok ? 0 : -EIO;
 }

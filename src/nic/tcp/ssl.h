@@ -45,10 +45,12 @@
 	X(OSSL_PARAM_construct_utf8_string)                                    \
 	X(OpenSSL_version)                                                     \
 	X(SSL_CIPHER_find)                                                     \
+	X(SSL_CIPHER_get_protocol_id)                                          \
 	X(SSL_CTX_ctrl)                                                        \
 	X(SSL_CTX_free)                                                        \
 	X(SSL_CTX_new_ex)                                                      \
 	X(SSL_CTX_set_ciphersuites)                                            \
+	X(SSL_CTX_set_keylog_callback)                                         \
 	X(SSL_CTX_set_num_tickets)                                             \
 	X(SSL_CTX_set_options)                                                 \
 	X(SSL_CTX_set_psk_find_session_callback)                               \
@@ -60,6 +62,7 @@
 	X(SSL_SESSION_set_protocol_version)                                    \
 	X(SSL_do_handshake)                                                    \
 	X(SSL_free)                                                            \
+	X(SSL_get_current_cipher)                                              \
 	X(SSL_get_ex_data)                                                     \
 	X(SSL_key_update)                                                      \
 	X(SSL_new)                                                             \
@@ -87,5 +90,17 @@ struct wf_tcp_ssl {
 
 /* NULL: the library is not there, or has not all of them. */
 const struct wf_tcp_ssl *wf_tcp_ssl_get(void);
+
+/* Bytes that go into a derived key. They are not written to. */
+struct wf_tcp_ssl_bytes {
+	const void *at;
+	size_t len;
+};
+
+/* HKDF with SHA-256 (RFC 5869). No @salt: only its second step, expand. @lib:
+ * NULL is OpenSSL's own. 0 or -EIO. */
+int wf_tcp_ssl_hkdf(OSSL_LIB_CTX *lib, const struct wf_tcp_ssl_bytes *salt,
+		    struct wf_tcp_ssl_bytes secret,
+		    struct wf_tcp_ssl_bytes info, uint8_t *out, size_t out_len);
 
 #endif

@@ -3,7 +3,8 @@
  * TLS 1.3 by OpenSSL, without its sockets: it gets what one call has read from
  * the socket, and what it encrypts leaves with one call. So a connection makes
  * as few system calls as without TLS, none raises SIGPIPE, and OpenSSL holds
- * back only a record of which a part has not arrived yet.
+ * back only a record of which a part has not arrived yet. Where the kernel takes
+ * the keys, OpenSSL makes only the handshake.
  */
 #include "nic/tcp/tls.h"
 
@@ -15,6 +16,7 @@
 
 #include "base/log.h"
 #include "nic/tcp/key.h"
+#include "nic/tcp/ktls.h"
 #include "nic/tcp/ssl.h"
 #include "os/inline.h"
 #include "os/socket.h"
@@ -23,6 +25,8 @@
 #define RECORD 16384u
 /* The overhead of a record, at most. */
 #define RECORD_MORE 512u
+/* The same of a record by the kernel, exactly: head, type and tag. */
+#define KERNEL_MORE 22u
 /* Records that are encrypted before they leave: few enough to stay in the cache
  * until then. */
 #define OUT_MOST (7u * RECORD)
@@ -46,7 +50,8 @@ struct wf_tcp_tls {
 	SSL_CTX *ctx;
 	struct wf_tcp_key key;
 	uint64_t rekey_after;
-	uint8_t *in; /* what came */
+	unsigned int by_kernel; /* directions, WF_TCP_KTLS_ */
+	uint8_t *in;		/* what came */
 	size_t in_at;
 	size_t in_len;
 	uint8_t *out; /* what leaves */
@@ -63,7 +68,9 @@ struct wf_tcp_session {
 	bool other_key; /* the other side named a key that is not ours */
 	ssize_t broken; /* how the socket ended: 0 of its end, or -errno */
 	bool is_broken;
-	bool is_dry;   /* the last call for bytes found none */
+	bool is_dry;	   /* the last call for bytes found none */
+	uint8_t by_kernel; /* directions */
+	struct wf_tcp_ktls ktls;
 	uint8_t *left; /* encrypted, and the socket had no room */
 	size_t left_at;
 	size_t left_len;
@@ -124,6 +131,9 @@ static int bio_write(BIO *bio, const char *bytes, int len)
 	call->BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
 	switch (s->mode) {
 	case DIRECT:
+		/* An alert, which the kernel would take for data. */
+		if (s->by_kernel & WF_TCP_KTLS_TX)
+			return -1;
 		/* Some hundred bytes, and the socket was empty. */
 		n = wf_os_send(s->fd, bytes, (size_t)len, 0);
 		if (n != len)
@@ -196,6 +206,13 @@ static int find_key(SSL *ssl, const unsigned char *id, size_t len,
 	return *psk != NULL;
 }
 
+static void note_secret(const SSL *ssl, const char *line)
+{
+	struct wf_tcp_session *s = wf_tcp_ssl_get()->SSL_get_ex_data(ssl, 0);
+
+	wf_tcp_ktls_note(&s->ktls, line);
+}
+
 /* -- of a process ------------------------------------------------------------ */
 
 /* Shared by all devices and never freed: threads that have used OpenSSL return
@@ -249,6 +266,8 @@ static bool set_up(struct wf_tcp_tls *tls)
 	call->SSL_CTX_ctrl(ctx, SSL_CTRL_MODE, SSL_MODE_RELEASE_BUFFERS, NULL);
 	call->SSL_CTX_set_psk_use_session_callback(ctx, use_key);
 	call->SSL_CTX_set_psk_find_session_callback(ctx, find_key);
+	if (tls->by_kernel)
+		call->SSL_CTX_set_keylog_callback(ctx, note_secret);
 	return call->SSL_CTX_ctrl(ctx, SSL_CTRL_SET_MIN_PROTO_VERSION,
 				  TLS1_3_VERSION, NULL) &&
 	       call->SSL_CTX_ctrl(ctx, SSL_CTRL_SET_MAX_PROTO_VERSION,
@@ -283,8 +302,8 @@ static int make(struct wf_tcp_tls *tls, char *why, size_t room)
 	return -ENOSYS;
 }
 
-int wf_tcp_tls_open(const char *key_file, struct wf_tcp_tls **out, char *why,
-		    size_t room)
+int wf_tcp_tls_open(const char *key_file, bool by_kernel,
+		    struct wf_tcp_tls **out, char *why, size_t room)
 {
 	struct wf_tcp_tls *tls = calloc(1, sizeof(*tls));
 	int ret;
@@ -299,6 +318,8 @@ int wf_tcp_tls_open(const char *key_file, struct wf_tcp_tls **out, char *why,
 		return ret;
 	}
 	tls->call = wf_tcp_ssl_get();
+	if (by_kernel && wf_tcp_ktls_is_there())
+		tls->by_kernel = WF_TCP_KTLS_BOTH;
 	ret = make(tls, why, room);
 	if (ret) {
 		tls->call->ERR_clear_error();
@@ -326,6 +347,11 @@ void wf_tcp_tls_rekey_after(struct wf_tcp_tls *tls, uint64_t bytes)
 	tls->rekey_after = bytes;
 }
 
+void wf_tcp_tls_limit_kernel(struct wf_tcp_tls *tls, unsigned int directions)
+{
+	tls->by_kernel &= directions;
+}
+
 void wf_tcp_tls_about(char *text, size_t room)
 {
 	const struct wf_tcp_ssl *call = wf_tcp_ssl_get();
@@ -333,8 +359,12 @@ void wf_tcp_tls_about(char *text, size_t room)
 	if (!call)
 		snprintf(text, room, WF_TCP_SSL_LIBRARY " cannot be loaded");
 	else
-		snprintf(text, room, "TLS 1.3 by OpenSSL %s",
-			 call->OpenSSL_version(OPENSSL_VERSION_STRING));
+		snprintf(text, room, "TLS 1.3 by OpenSSL %s%s",
+			 call->OpenSSL_version(OPENSSL_VERSION_STRING),
+			 wf_tcp_ktls_is_there() ?
+				 " and the kernel" :
+				 "; the kernel has none (CONFIG_TLS, "
+				 "modprobe tls)");
 }
 
 /* -- of a connection --------------------------------------------------------- */
@@ -380,8 +410,14 @@ void wf_tcp_tls_end(struct wf_tcp_session *s)
 		return;
 	s->mode = OPEN; /* sends nothing */
 	s->tls->call->SSL_free(s->ssl);
+	wf_tcp_ktls_wipe(&s->ktls);
 	free(s->left);
 	free(s);
+}
+
+unsigned int wf_tcp_tls_by_kernel(const struct wf_tcp_session *s)
+{
+	return s->by_kernel;
 }
 
 const char *wf_tcp_tls_reason(const struct wf_tcp_session *s)
@@ -417,6 +453,24 @@ static bool is_waiting(const struct wf_tcp_session *s)
 	return s->is_dry && !s->is_broken;
 }
 
+/* The kernel continues where OpenSSL stands: no record has followed the
+ * handshake in either direction, since there are no tickets, OpenSSL reads record
+ * by record, and the device says nothing before this. */
+static void give_keys(struct wf_tcp_session *s)
+{
+	const struct wf_tcp_ssl *call = s->tls->call;
+	const SSL_CIPHER *cipher = call->SSL_get_current_cipher(s->ssl);
+	unsigned int done = wf_tcp_ktls_begin(
+		&s->ktls, shared.lib, s->fd, s->mine,
+		call->SSL_CIPHER_get_protocol_id(cipher), s->tls->by_kernel);
+
+	s->by_kernel = (uint8_t)done;
+	if (done != WF_TCP_KTLS_BOTH)
+		return;
+	call->SSL_free(s->ssl);
+	s->ssl = NULL;
+}
+
 static int begin_data(struct wf_tcp_session *s)
 {
 	const struct wf_tcp_ssl *call = s->tls->call;
@@ -427,6 +481,8 @@ static int begin_data(struct wf_tcp_session *s)
 			 "it did not use the key");
 		return -EKEYREJECTED;
 	}
+	if (s->tls->by_kernel)
+		give_keys(s);
 	return 1;
 }
 
@@ -437,8 +493,11 @@ int wf_tcp_tls_shake(struct wf_tcp_session *s)
 	s->mode = DIRECT;
 	ret = s->tls->call->SSL_do_handshake(s->ssl);
 	s->mode = OPEN;
-	if (ret == 1)
-		return begin_data(s);
+	if (ret == 1) {
+		ret = begin_data(s);
+		wf_tcp_ktls_wipe(&s->ktls);
+		return ret;
+	}
 	if (is_waiting(s))
 		return 0;
 	keep_reason(s);
@@ -572,6 +631,32 @@ static int send_out(struct wf_tcp_session *s)
 	return 0;
 }
 
+/* What the kernel has taken leaves without us. */
+static ssize_t send_plain(struct wf_tcp_session *s, const struct iovec *iov,
+			  unsigned int count, bool *full)
+{
+	struct msghdr head = { .msg_iov = (struct iovec *)iov,
+			       .msg_iovlen = count };
+	ssize_t n;
+
+	if (!count)
+		return 0;
+	/* Before Linux 6.14 a key cannot be replaced: another connection has
+	 * another one, and the device sends again what was not acknowledged. */
+	if (s->sealed > s->tls->rekey_after) {
+		wf_info("TLS by the kernel: a new connection for a new key");
+		return -ECANCELED;
+	}
+	n = wf_os_sendmsg(s->fd, &head, 0);
+	if (is_busy(n))
+		n = 0;
+	if (n < 0)
+		return n;
+	*full = (size_t)n < length_of(iov, count);
+	s->sealed += (uint64_t)n + KERNEL_MORE * (1 + (uint64_t)n / RECORD);
+	return n;
+}
+
 ssize_t wf_tcp_tls_send(struct wf_tcp_session *s, const struct iovec *iov,
 			unsigned int count, bool *full)
 {
@@ -580,6 +665,8 @@ ssize_t wf_tcp_tls_send(struct wf_tcp_session *s, const struct iovec *iov,
 	int ret;
 
 	*full = false;
+	if (s->by_kernel & WF_TCP_KTLS_TX)
+		return send_plain(s, iov, count, full);
 	if (s->left) {
 		ret = flush(s);
 		*full = ret == -EAGAIN;
@@ -614,6 +701,8 @@ ssize_t wf_tcp_tls_take(struct wf_tcp_session *s, void *bytes, size_t len)
 	size_t got = 0;
 	int ok;
 
+	if (s->by_kernel & WF_TCP_KTLS_RX)
+		return wf_os_recv(s->fd, bytes, len, 0);
 	s->mode = DIRECT;
 	ok = call->SSL_read_ex(s->ssl, bytes, len, &got);
 	s->mode = OPEN;
@@ -658,6 +747,19 @@ static ssize_t open_all(struct wf_tcp_session *s, const struct iovec *iov,
 	return (ssize_t)total;
 }
 
+/* A record that is not data (an alert, a new key) ends it with -EIO, and one that
+ * was changed with -EBADMSG: the connection is over, as by fail(). */
+static ssize_t recv_plain(struct wf_tcp_session *s, const struct iovec *iov,
+			  unsigned int count, bool *drained)
+{
+	struct msghdr head = { .msg_iov = (struct iovec *)iov,
+			       .msg_iovlen = count };
+	ssize_t n = wf_os_recvmsg(s->fd, &head, 0);
+
+	*drained = n < 0 || (size_t)n < length_of(iov, count);
+	return n;
+}
+
 ssize_t wf_tcp_tls_recv(struct wf_tcp_session *s, const struct iovec *iov,
 			unsigned int count, bool *drained)
 {
@@ -665,6 +767,8 @@ ssize_t wf_tcp_tls_recv(struct wf_tcp_session *s, const struct iovec *iov,
 	size_t room = length_of(iov, count), want = IN_ROOM;
 	ssize_t n;
 
+	if (s->by_kernel & WF_TCP_KTLS_RX)
+		return recv_plain(s, iov, count, drained);
 	/* A record may be nearly here already. */
 	assert(room > 2 * (RECORD + RECORD_MORE));
 	if (want > room - RECORD - RECORD_MORE)

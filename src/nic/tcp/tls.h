@@ -24,12 +24,16 @@ struct wf_tcp_session;
 #define WF_TCP_TLS_HANDSHAKE 0x16u
 #define WF_TCP_TLS_ALERT 0x15u
 
-/* 0, or -errno and in @why what is wrong and what to do. */
-int wf_tcp_tls_open(const char *key_file, struct wf_tcp_tls **tls, char *why,
-		    size_t room);
+/* @by_kernel: the kernel encrypts and decrypts where it can. 0, or -errno and in
+ * @why what is wrong and what to do. */
+int wf_tcp_tls_open(const char *key_file, bool by_kernel,
+		    struct wf_tcp_tls **tls, char *why, size_t room);
 void wf_tcp_tls_close(struct wf_tcp_tls *tls);
 /* For tests: the key of a direction is changed after so many bytes. */
 void wf_tcp_tls_rekey_after(struct wf_tcp_tls *tls, uint64_t bytes);
+/* For tests: the kernel does no other directions (WF_TCP_KTLS_) of connections
+ * that begin from now on. */
+void wf_tcp_tls_limit_kernel(struct wf_tcp_tls *tls, unsigned int directions);
 /* What encrypts, in some words. */
 void wf_tcp_tls_about(char *text, size_t room);
 
@@ -43,6 +47,8 @@ void wf_tcp_tls_end(struct wf_tcp_session *session);
  * it is the other side's turn; -EKEYREJECTED: it does not know the key, or says
  * that we do not; another -errno: the connection is over. */
 int wf_tcp_tls_shake(struct wf_tcp_session *session);
+/* Which directions the kernel does, after the handshake. */
+unsigned int wf_tcp_tls_by_kernel(const struct wf_tcp_session *session);
 /* Why it was -EKEYREJECTED. */
 const char *wf_tcp_tls_reason(const struct wf_tcp_session *session);
 /* Whether the other side named a key, and not ours. */

@@ -11,10 +11,11 @@
 
 #define WHY "this weft was built without OpenSSL"
 
-int wf_tcp_tls_open(const char *key_file, struct wf_tcp_tls **tls, char *why,
-		    size_t room)
+int wf_tcp_tls_open(const char *key_file, bool by_kernel,
+		    struct wf_tcp_tls **tls, char *why, size_t room)
 {
 	(void)key_file;
+	(void)by_kernel;
 	(void)tls;
 	snprintf(why, room, WHY);
 	return -ENOSYS;
@@ -36,6 +37,12 @@ void wf_tcp_tls_rekey_after(struct wf_tcp_tls *tls, uint64_t bytes)
 	(void)bytes;
 }
 
+void wf_tcp_tls_limit_kernel(struct wf_tcp_tls *tls, unsigned int directions)
+{
+	(void)tls;
+	(void)directions;
+}
+
 struct wf_tcp_session *wf_tcp_tls_begin(struct wf_tcp_tls *tls, int fd,
 					bool mine)
 {
@@ -54,6 +61,12 @@ int wf_tcp_tls_shake(struct wf_tcp_session *session)
 {
 	(void)session;
 	return -ENOSYS;
+}
+
+unsigned int wf_tcp_tls_by_kernel(const struct wf_tcp_session *session)
+{
+	(void)session;
+	return 0;
 }
 
 const char *wf_tcp_tls_reason(const struct wf_tcp_session *session)
