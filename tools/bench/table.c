@@ -238,8 +238,7 @@ static void write_failures(const struct wf_tools_report *r,
 	unsigned t, i;
 
 	if (s->failure[0] && s->kept)
-		fprintf(out,
-			"  %s: %s; its column has %u of %u repetitions\n",
+		fprintf(out, "  %s: %s; its column has %u of %u repetitions\n",
 			s->name, s->failure, reps_of(r, s), r->plan->reps);
 	else if (s->failure[0])
 		fprintf(out, "  %s: %s\n", s->name, s->failure);
@@ -297,7 +296,12 @@ void wf_tools_table_write(const struct wf_tools_report *r, FILE *out)
 	for (i = 0; i < r->n_series; i++) {
 		s = r->series[i];
 		failures |= has_failures(s);
-		if (s->about[0] && strcmp(s->about, s->name))
+		if (s->kind == WF_TOOLS_SERIES_RING)
+			fprintf(out,
+				"%-9s bare slots in shared memory: the "
+				"floor\n",
+				s->name);
+		else if (s->about[0] && strcmp(s->about, s->name))
 			fprintf(out, "%-9s %s%s%s\n", s->name, s->about,
 				s->path[0] ? ", from " : "", s->path);
 	}
