@@ -13,6 +13,7 @@ import tempfile
 
 BUILD = pathlib.Path(os.environ.get("WEFT_BUILD", "build")).absolute()
 SRC = pathlib.Path(os.environ.get("WEFT_SRC", ".")).absolute()
+NOBODY = 65534
 # What every package needs; a build without it has no file for one of them.
 OPTIONAL = ("bench/weft-bench-mpi", "src/libweft-efa.so", "src/libweft-z.so")
 
@@ -32,11 +33,17 @@ def main():
         if not (BUILD / file).exists():
             skip(f"this build has no {file}: run scripts/deps test")
     with tempfile.TemporaryDirectory() as folder:
-        for step in ((SRC / "scripts" / "deb", "--of", BUILD, folder),
-                     (SRC / "scripts" / "deb-check", folder)):
+        # As root in a clone of somebody, who can remove what it makes.
+        os.chown(folder, NOBODY, NOBODY)
+        out = pathlib.Path(folder) / "packages"
+        for step in ((SRC / "scripts" / "deb", "--of", BUILD, out),
+                     (SRC / "scripts" / "deb-check", out)):
             code = subprocess.run(step, check=False).returncode
             if code:
                 sys.exit(code)
+            if out.stat().st_uid != NOBODY or \
+                    any(entry.is_dir() for entry in out.iterdir()):
+                sys.exit(f"{step}: root's folders are left in {out}")
 
 
 main()

@@ -40,7 +40,7 @@ def stat(*options, pid=None, program=WEFT, user=None, code=0):
     done = subprocess.run(command, text=True, check=False, timeout=60,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, **more)
-    if done.returncode != code:
+    if done.returncode != code and code is not None:
         fail(f"{' '.join(command)}: {done.returncode}, not {code}:\n"
              f"{done.stdout}{done.stderr}")
     return done.stdout, done.stderr
@@ -249,11 +249,26 @@ def check_other_user():
         return
     fd = page.publish(page.make({"a": 1}))
     with tempfile.TemporaryDirectory() as folder:
-        said = stat("-i", "0.1", pid=os.getpid(),
-                    program=copied.weft(folder), user=NOBODY, code=1)[0]
+        program = copied.weft(folder)
+        said = stat("-i", "0.1", pid=os.getpid(), program=program,
+                    user=NOBODY, code=1)[0]
         if "may not be looked into" not in said or "192.0.2.7" in said:
             fail(said)
-    os.close(fd)
+        os.close(fd)
+        check_nothing_seen(program)
+
+
+def check_nothing_seen(weft):
+    """A user who may look into no process learns that there are some."""
+    found = json.loads(stat("--json", program=weft, user=NOBODY, code=None)[0])
+    if found["endpoints"] or found["devices"] or found["not_shown"]:
+        print("others use weft here: not checked with nothing to see")
+        return
+    for options in (["-i", "0.1"], ["--json"]):
+        said = "".join(stat(*options, program=weft, user=NOBODY, code=1))
+        if "is open here" not in said or "may not be looked into" not in said \
+                or "as root" not in said:
+            fail(said)
 
 
 def check_coming_and_going():

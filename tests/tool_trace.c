@@ -135,9 +135,17 @@ static void trace(const pid_t *pids, const char *time)
 		snprintf(numbers, sizeof(numbers), "%d %d", (int)pids[0],
 			 (int)pids[1]);
 	snprintf(command, sizeof(command),
-		 "%s/tools/weft trace -t %s -o /tmp/trace.json %s",
+		 "%s/tools/weft trace -t %s -o /tmp/trace.json %s "
+		 "2>/tmp/trace.said",
 		 getenv("WEFT_BUILD"), time, numbers);
 	CHECK_EQ(run(command), 0);
+}
+
+/* Whether it named the command for a job that hangs. */
+static bool said_why(void)
+{
+	return !run("cat /tmp/trace.said; "
+		    "grep -q 'hangs: weft why$' /tmp/trace.said");
 }
 
 static void check_file(const pid_t *pids)
@@ -179,7 +187,7 @@ static void check_killed(const pid_t *pids, const struct wf_trace_page *page)
 
 /* Both are stopped first: by packets, one of them would notice that the other is
  * gone, and fail. */
-static void end(struct weft_test_line lines[2])
+static void end(struct weft_test_line lines[2], const pid_t *pids)
 {
 	int status;
 
@@ -189,6 +197,8 @@ static void end(struct weft_test_line lines[2])
 			 lines[i].pid);
 		CHECK(WIFSTOPPED(status));
 	}
+	trace(pids, "50ms");
+	CHECK(said_why());
 	for (int i = 0; i < 2; i++)
 		weft_test_kill(&lines[i]);
 }
@@ -216,8 +226,9 @@ int main(void)
 	trace(pids, "100ms");
 	check_is_off(page);
 	trace(NULL, "500ms");
+	CHECK(!said_why());
 	check_file(pids);
 	check_killed(pids, page);
-	end(lines);
+	end(lines, pids);
 	return 0;
 }

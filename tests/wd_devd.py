@@ -24,7 +24,9 @@ def start(*args):
     devd = subprocess.Popen([WEFT, "devd", *args], stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True)
     line = devd.stdout.readline()
-    assert line.startswith("serving "), (line, devd.stderr.read())
+    if not re.match("serving (1 device|[2-9][0-9]* devices) at ", line):
+        devd.kill()
+        raise AssertionError((line, devd.stderr.read()))
     return devd
 
 
@@ -63,6 +65,20 @@ def check_plain():
     shown = run("devd", "--list", WEFT_DEVD=NAME, WEFT_SYSFS="/nonexistent")
     # Bug: it reported this and exited with 0.
     assert shown.returncode == 1 and "no devices" in shown.stderr, shown
+    assert shown.stderr.endswith(f" at {NAME}\n"), shown
+
+
+def check_asked():
+    """--list with a socket looks there, and nowhere else."""
+    with tempfile.TemporaryDirectory() as tmp:
+        devd = start("-s", NAME, "-d", "zip-0")
+        shown = run("devd", "--list", "-s", NAME, WEFT_SYSFS="/nonexistent")
+        assert shown.returncode == 0 and f"{NAME}:zip-0" in shown.stdout, shown
+        shown = run("devd", "--list", "-s", f"{tmp}/none", WEFT_DEVD=NAME,
+                    WEFT_SYSFS="/nonexistent")
+        assert shown.returncode == 1 and not shown.stdout and \
+            shown.stderr.endswith(f" at {tmp}/none\n"), shown
+        stop(devd)
 
 
 def check_accounts():
@@ -207,10 +223,23 @@ def check_reload():
             assert done.returncode == 2 and str(file) in done.stderr, done
         done = run("devd", "-s", NAME, "--config", tmp)
         assert done.returncode == 2 and "cannot read" in done.stderr, done
-        # The command line overrides the file, which may be missing.
-        file.unlink()
+        # The command line overrides the file, which may go away while it serves,
+        # but not before: a misspelt path would be one without limits.
+        file.write_text("clients 9\n")
         devd = start("-s", NAME, "--config", str(file))
+        file.unlink()
+        devd.send_signal(signal.SIGHUP)
+        line = devd.stderr.readline()
+        assert f"there is no {file}" in line, line
         assert stop(devd, signal.SIGTERM)[0] == 0
+        done = run("devd", "-s", NAME, "--config", str(file))
+        assert done.returncode == 2 and str(file) in done.stderr and \
+            "No such file" in done.stderr, done
+    # The service's own is written after it is installed, if at all.
+    if not os.path.exists("/etc/weft/devd.conf"):
+        devd = start("-s", NAME, "--config", "/etc/weft/devd.conf")
+        status, err = stop(devd)
+        assert status == 0 and "there is no /etc/weft" in err, (status, err)
     # Without a file: the defaults.
     assert stop(start("-s", NAME), signal.SIGHUP)[0] == 0
 
@@ -270,6 +299,7 @@ def check_bench():
 
 START = time.monotonic()
 check_plain()
+check_asked()
 check_accounts()
 check_path()
 check_not_a_socket()

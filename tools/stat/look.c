@@ -37,13 +37,9 @@ int wf_tools_look_failed(const struct wf_tools_stat_options *options, int error)
 	return error;
 }
 
-void wf_tools_look_notes(const struct wf_tools_stat_options *s,
-			 const struct wf_tools_scan *scan, FILE *out)
+void wf_tools_look_missing(const struct wf_tools_stat_options *s,
+			   const struct wf_tools_scan *scan, FILE *out)
 {
-	if (!scan->count)
-		fprintf(out,
-			"no endpoint, device or driver of weft is open%s\n",
-			s->pids.count ? " in that process" : " here");
 	if (scan->elsewhere)
 		fprintf(out, "%u endpoint%s %s not shown: %s\n",
 			scan->elsewhere, scan->elsewhere == 1 ? "" : "s",
@@ -52,7 +48,10 @@ void wf_tools_look_notes(const struct wf_tools_stat_options *s,
 				    "this as root" :
 				    "processes of other containers, or that "
 				    "start or end");
-	if (scan->denied && s->pids.count)
+	/* Of all processes, most are none of weft's: worth a word only if nothing
+	 * else explains why nothing was found. */
+	if (scan->denied &&
+	    (s->pids.count || (!scan->count && !scan->elsewhere)))
 		fprintf(out,
 			"%u process%s may not be looked into: look as %s user "
 			"or as root\n",
@@ -62,4 +61,14 @@ void wf_tools_look_notes(const struct wf_tools_stat_options *s,
 		fprintf(out, "%u page%s of counters left out; process %d: %s\n",
 			scan->unsound, scan->unsound == 1 ? "" : "s",
 			(int)scan->unsound_pid, scan->unsound_why);
+}
+
+void wf_tools_look_notes(const struct wf_tools_stat_options *s,
+			 const struct wf_tools_scan *scan, FILE *out)
+{
+	if (!scan->count)
+		fprintf(out,
+			"no endpoint, device or driver of weft is open%s\n",
+			s->pids.count ? " in that process" : " here");
+	wf_tools_look_missing(s, scan, out);
 }

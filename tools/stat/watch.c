@@ -234,8 +234,7 @@ static char *notes_of(const struct live *live)
 	if (!out)
 		return NULL;
 	/* The view itself says that there is nothing. */
-	if (live->now.count)
-		wf_tools_look_notes(live->options, &live->now, out);
+	wf_tools_look_missing(live->options, &live->now, out);
 	fclose(out);
 	return text;
 }

@@ -192,6 +192,19 @@ static void tell_silent(const struct wf_tools_capture *capture)
 	}
 }
 
+/* What a job looks like that hangs; but it may be at work, too, or a part of a
+ * job. */
+static void tell_why(const struct settings *s)
+{
+	char pid[16] = "";
+
+	if (s->pids.count == 1)
+		snprintf(pid, sizeof(pid), " %d", (int)s->pids.all[0]);
+	complain("no message went from one of them to another; if it hangs: "
+		 "weft why%s",
+		 pid);
+}
+
 static int write_file(const struct settings *s,
 		      struct wf_tools_capture *capture)
 {
@@ -222,6 +235,8 @@ static int write_file(const struct settings *s,
 		printf("; %zu events were not kept", lost);
 	puts("");
 	tell_silent(capture);
+	if (!arrows.count)
+		tell_why(s);
 	wf_tools_arrows_free(&arrows);
 	return 0;
 }

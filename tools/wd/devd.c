@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -86,21 +87,31 @@ static void print_counters(const struct wf_tools_scan *scan, const char *path)
 	       (unsigned long long)wf_tools_page_get(page, "copied_bytes"));
 }
 
-static int list_devices(void)
+/* A socket of the command line is looked at instead of those of programs. */
+static int list_devices(const struct wf_tools_devd_options *options)
 {
+	bool asked = options->config.socket != options->socket;
+	const char *sockets =
+		asked ? options->config.socket : getenv("WEFT_DEVD");
 	struct wf_tools_scan scan = { 0 };
 	struct uacce_dev_info *list;
 	pid_t missing;
-	int count = wd_list_devices(NULL, &list);
+	int count;
 
+	if (asked && setenv("WEFT_DEVD", sockets, 1)) {
+		fprintf(stderr, "weft devd: %s\n", strerror(errno));
+		return 1;
+	}
+	count = wd_list_devices(NULL, &list);
 	if (count < 0) {
 		fprintf(stderr, "weft devd: %s\n", strerror(-count));
 		return 1;
 	}
 	if (!count)
-		fputs("weft devd: no devices: no UACCE node, and no `weft "
-		      "devd` that this user may use\n",
-		      stderr);
+		fprintf(stderr,
+			"weft devd: no devices: no UACCE node, and no `weft "
+			"devd` that this user may use%s%s\n",
+			sockets ? " at " : "", sockets ? sockets : "");
 	if (count && wf_tools_scan_all(&scan, NULL, 0, &missing))
 		scan.count = 0; /* without /proc: no counters */
 	for (int i = 0; i < count; i++) {
@@ -182,7 +193,7 @@ int wf_tools_devd_main(int argc, char **argv)
 		return err < 0 ? 2 : 0;
 	wf_base_log_set_sink(options.verbose ? print_all : print_warnings);
 	if (options.list)
-		return list_devices();
+		return list_devices(&options);
 	allow_many_files();
 	err = wf_devd_open(&options.config, &serving);
 	if (err == -EADDRINUSE) {
@@ -205,8 +216,8 @@ int wf_tools_devd_main(int argc, char **argv)
 		return 1;
 	}
 	catch_signals(options.file);
-	printf("serving %u devices at %s\n", options.config.n_devices,
-	       options.config.socket);
+	printf("serving %u device%s at %s\n", options.config.n_devices,
+	       options.config.n_devices == 1 ? "" : "s", options.config.socket);
 	/* A script may wait for this line. */
 	if (fflush(stdout)) {
 		fprintf(stderr, "weft devd: cannot write standard output: %s\n",

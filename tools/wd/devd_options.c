@@ -37,6 +37,9 @@ enum {
 	OPT_CONFIG,
 };
 
+/* What weft-devd.service names, whether it is there or not. */
+#define SERVICE_FILE "/etc/weft/devd.conf"
+
 static const struct option long_options[] = {
 	{ "socket", required_argument, NULL, 's' },
 	{ "device", required_argument, NULL, 'd' },
@@ -107,8 +110,8 @@ static const char help[] =
 	"                        SIGHUP reads it again: users, limits and\n"
 	"                        devices change, and no client is dropped\n"
 	"  -l, --list            list the devices that programs here would\n"
-	"                        find, with their counters where they can be\n"
-	"                        read, and exit\n"
+	"                        find, or those of --socket PATH, with their\n"
+	"                        counters where they can be read, and exit\n"
 	"  -v, --verbose         say what happens; a summary at the end\n"
 	"  -h, --help            print this and exit\n"
 	"\n"
@@ -432,12 +435,15 @@ static int read_args(struct wf_tools_devd_options *options, int argc,
 	return err;
 }
 
-/* A service starts before its file is written, and says so. */
-static int read_file(struct wf_tools_devd_options *options, const char *path)
+/* A device without the limits that somebody wrote must not start because of a
+ * misspelt path. The service starts before its file is written, and one that
+ * serves goes on without the file; both say so. */
+static int read_file(struct wf_tools_devd_options *options, const char *path,
+		     bool serves)
 {
 	int err = wf_tools_devd_file_read(path, &options->args);
 
-	if (err == -ENOENT) {
+	if (err == -ENOENT && (serves || !strcmp(path, SERVICE_FILE))) {
 		fprintf(stderr, "weft devd: there is no %s: no options in it\n",
 			path);
 		return 0;
@@ -451,7 +457,7 @@ static int read_file(struct wf_tools_devd_options *options, const char *path)
 }
 
 static int read_all(struct wf_tools_devd_options *options, int argc,
-		    char **argv)
+		    char **argv, bool serves)
 {
 	struct wf_devd_config *config = &options->config;
 	const char *file;
@@ -462,7 +468,7 @@ static int read_all(struct wf_tools_devd_options *options, int argc,
 	file = options->file;
 	if (!err && file) {
 		start_anew(options);
-		err = read_file(options, file);
+		err = read_file(options, file, serves);
 		if (!err)
 			err = read_args(options, argc, argv);
 	}
@@ -484,7 +490,7 @@ static int read_all(struct wf_tools_devd_options *options, int argc,
 int wf_tools_devd_options_read(struct wf_tools_devd_options *options, int argc,
 			       char **argv)
 {
-	int err = read_all(options, argc, argv);
+	int err = read_all(options, argc, argv, false);
 
 	if (!err && !options->list)
 		err = take_passed(options);
@@ -496,7 +502,7 @@ int wf_tools_devd_options_read(struct wf_tools_devd_options *options, int argc,
 int wf_tools_devd_options_again(struct wf_tools_devd_options *options, int argc,
 				char **argv)
 {
-	int err = read_all(options, argc, argv);
+	int err = read_all(options, argc, argv, true);
 
 	if (err)
 		wf_tools_devd_options_free(options);
