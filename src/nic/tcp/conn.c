@@ -286,7 +286,7 @@ void wf_tcp_conn_broken(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	if (!chan->peer->mirror &&
 	    (chan->index == WF_TCP_SMALL || wf_tcp_peer_is_busy(chan->peer)))
 		wf_tcp_conn_want(dev, &chan->peer->chans[WF_TCP_SMALL]);
-	if (!chan->peer->mirror && wf_tcp_chan_is_busy(chan))
+	if (!chan->peer->mirror && wf_tcp_chan_is_needed(dev, chan))
 		wf_tcp_conn_want(dev, chan);
 }
 

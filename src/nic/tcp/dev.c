@@ -290,11 +290,6 @@ static void tcp_qp_destroy(struct wf_nic *nic, struct wf_nic_qp *qp)
 	free(mine);
 }
 
-static bool is_self(const struct wf_tcp_dev *dev, const struct wf_addr *addr)
-{
-	return dev->mirror && wf_base_addr_equal(addr, &dev->mirror->addr);
-}
-
 static int tcp_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 {
 	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
@@ -312,7 +307,7 @@ static int tcp_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 		dev->strangers--;
 		peer->lost = false;
 	}
-	if (is_self(dev, &peer->addr))
+	if (wf_tcp_peer_is_self(dev, peer))
 		dev->mirror->ah = ah->num;
 	ah->dev = peer;
 	return 0;
@@ -329,7 +324,7 @@ static void tcp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah,
 	if (--peer->handles)
 		return;
 	peer->ah = WF_NIC_AH_UNKNOWN;
-	if (is_self(dev, &peer->addr))
+	if (wf_tcp_peer_is_self(dev, peer))
 		dev->mirror->ah = WF_NIC_AH_UNKNOWN;
 	/* One that nobody has taken back yet is kept. */
 	if (memo) {

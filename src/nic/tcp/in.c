@@ -211,7 +211,7 @@ static void take_note(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		wf_tcp_peer_end_life(dev, chan->peer, WF_NIC_ABORT, false);
 	} else if (conn->frame.head.kind == WF_TCP_REST) {
 		wf_tcp_conn_drop(dev, chan);
-		if (wf_tcp_chan_is_busy(chan))
+		if (wf_tcp_chan_is_needed(dev, chan))
 			wf_tcp_conn_want(dev, chan);
 	} else {
 		wf_tcp_count(dev, acks_received, 1);

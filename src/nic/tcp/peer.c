@@ -165,6 +165,13 @@ struct wf_tcp_peer *wf_tcp_peer_mirror(struct wf_tcp_dev *dev,
 	return dev->mirror;
 }
 
+bool wf_tcp_peer_is_self(const struct wf_tcp_dev *dev,
+			 const struct wf_tcp_peer *peer)
+{
+	return dev->mirror &&
+	       wf_base_addr_equal(&peer->addr, &dev->mirror->addr);
+}
+
 void wf_tcp_peer_arm(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 		     uint64_t due)
 {
@@ -188,6 +195,16 @@ bool wf_tcp_peer_is_busy(const struct wf_tcp_peer *peer)
 	}
 	return !wf_base_list_empty(&peer->reads) ||
 	       !wf_base_list_empty(&peer->served) || peer->owes;
+}
+
+/* The other end of our own connections cannot connect: if we wait for anything,
+ * it may have the data of a read for this channel. */
+bool wf_tcp_chan_is_needed(const struct wf_tcp_dev *dev,
+			   const struct wf_tcp_chan *chan)
+{
+	return wf_tcp_chan_is_busy(chan) ||
+	       (wf_tcp_peer_is_self(dev, chan->peer) &&
+		wf_tcp_peer_is_busy(chan->peer));
 }
 
 static struct wf_tcp_op *first(const struct wf_list *head)

@@ -123,7 +123,13 @@ bool wf_tcp_peer_resume(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 void wf_tcp_peer_release(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
 void wf_tcp_peer_arm(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 		     uint64_t due);
+/* It is this device itself: the peer for what it sends to itself, or its mirror. */
+bool wf_tcp_peer_is_self(const struct wf_tcp_dev *dev,
+			 const struct wf_tcp_peer *peer);
 bool wf_tcp_peer_is_busy(const struct wf_tcp_peer *peer);
 bool wf_tcp_chan_is_busy(const struct wf_tcp_chan *chan);
+/* The channel has lost its connection: does anything wait for another one? */
+bool wf_tcp_chan_is_needed(const struct wf_tcp_dev *dev,
+			   const struct wf_tcp_chan *chan);
 
 #endif
