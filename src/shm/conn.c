@@ -284,6 +284,12 @@ static uint64_t dead_at(const struct wf_shm_out *out)
 	return out->greeted + out->ep->attr.dead_timeout_s * WF_NS_PER_S;
 }
 
+/* While descriptors of ours are missing, another try must fail first. */
+static bool may_warn(const struct wf_shm_out *out)
+{
+	return !out->warned && !wf_shm_silence_is_ours(out);
+}
+
 static void tell_silence(struct wf_shm_out *out, uint64_t now)
 {
 	uint64_t end =
@@ -309,7 +315,7 @@ uint64_t wf_shm_conn_next(const struct wf_shm_ep *ep)
 			at = dead_at(out);
 		else
 			continue;
-		if (!out->warned && out->since + WARN_AFTER < at)
+		if (may_warn(out) && out->since + WARN_AFTER < at)
 			at = out->since + WARN_AFTER;
 		next = at < next ? at : next;
 	}
@@ -479,7 +485,7 @@ static void tend(struct wf_shm_out *out, uint64_t now)
 	if (out->state == WF_SHM_OUT_GREETED && now >= dead_at(out) &&
 	    !wf_shm_conn_cut(out, now))
 		give_up(out, ETIMEDOUT, now);
-	if (!out->warned && now >= out->since + WARN_AFTER &&
+	if (may_warn(out) && now >= out->since + WARN_AFTER &&
 	    (out->state == WF_SHM_OUT_CONNECTING ||
 	     out->state == WF_SHM_OUT_GREETED))
 		tell_silence(out, now);

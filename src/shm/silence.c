@@ -65,15 +65,17 @@ static bool is_named(struct wf_shm_ep *ep)
 	return ep->silent_lines++ < LINES;
 }
 
+bool wf_shm_silence_is_ours(const struct wf_shm_out *out)
+{
+	return out->state != WF_SHM_OUT_GREETED && is_short(out->err) &&
+	       !out->err_is_theirs;
+}
+
 void wf_shm_silence_tell(const struct wf_shm_out *out, uint64_t after,
 			 uint64_t left)
 {
 	char peer[WF_ADDR_STR_LEN];
 
-	/* wf_shm_silence_short() says so. */
-	if (out->state != WF_SHM_OUT_GREETED && is_short(out->err) &&
-	    !out->err_is_theirs)
-		return;
 	if (!is_named(out->ep))
 		return;
 	wf_base_addr_str(&out->addr, peer, sizeof(peer));

@@ -5,6 +5,7 @@
 #ifndef WF_SHM_SILENCE_H
 #define WF_SHM_SILENCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct wf_shm_ep;
@@ -16,6 +17,10 @@ struct wf_shm_out;
  * it was waited for, @left: how long it still is, ns. */
 void wf_shm_silence_tell(const struct wf_shm_out *out, uint64_t after,
 			 uint64_t left);
+
+/* The last try failed for want of a descriptor of ours, which is reported for the
+ * endpoint: nothing is known about the peer. */
+bool wf_shm_silence_is_ours(const struct wf_shm_out *out);
 
 /* A peer could not connect, or be connected to, for want of a descriptor: @err is
  * EMFILE or ENFILE (others: nothing happens). Logs one line for the endpoint if

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "shm/conn.h"
 #include "shm/ep.h"
 #include "shm/out.h"
 
@@ -118,12 +119,43 @@ static void test_whose(void **state)
 	named = of_peer = 0;
 	out.state = WF_SHM_OUT_CONNECTING;
 	out.err = EMFILE;
-	wf_shm_silence_tell(&out, 2 * WF_NS_PER_S, WF_NS_PER_S);
-	assert_int_equal(named, 0);
+	assert_true(wf_shm_silence_is_ours(&out));
 	out.err_is_theirs = true;
+	assert_false(wf_shm_silence_is_ours(&out));
 	wf_shm_silence_tell(&out, 2 * WF_NS_PER_S, WF_NS_PER_S);
 	assert_int_equal(named, 1);
 	assert_int_equal(of_peer, 1);
+}
+
+/* Our own lack of descriptors at the time of the warning puts it off: the next try
+ * that fails for another reason warns. There was no warning at all. */
+static void test_short_when_due(void **state)
+{
+	static struct wf_shm_ep ep;
+	static struct wf_shm_out out = { .ep = &ep };
+	uint64_t now = 100 * WF_NS_PER_S;
+
+	(void)state;
+	wf_base_log_set_sink(take_line);
+	named = of_peer = 0;
+	wf_base_list_init(&ep.all_outs);
+	wf_base_list_add_tail(&ep.all_outs, &out.link);
+	ep.connecting = 1;
+	out.state = WF_SHM_OUT_CONNECTING;
+	out.since = now - 3 * WF_NS_PER_S;
+	out.deadline = out.retry_at = now + 100 * WF_NS_PER_S;
+	out.err = EMFILE;
+	wf_shm_conn_tend(&ep, now);
+	assert_int_equal(named, 0);
+	/* Nothing is due before the next try: a sleeper would never sleep. */
+	assert_true(wf_shm_conn_next(&ep) == out.retry_at);
+	out.err = ECONNREFUSED;
+	ep.tend_at = 0;
+	wf_shm_conn_tend(&ep, now);
+	assert_int_equal(named, 1);
+	ep.tend_at = 0;
+	wf_shm_conn_tend(&ep, now);
+	assert_int_equal(named, 1);
 }
 
 int main(void)
@@ -133,6 +165,7 @@ int main(void)
 		cmocka_unit_test(test_short),
 		cmocka_unit_test(test_short_out_of_order),
 		cmocka_unit_test(test_whose),
+		cmocka_unit_test(test_short_when_due),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
