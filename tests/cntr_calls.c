@@ -68,6 +68,9 @@ static void test_values(struct weft_test *t)
 
 /* -- waiting --------------------------------------------------------------- */
 
+/* It ends, though a busy machine may let it end late. */
+#define LATE_MS 60000
+
 static void check_time(struct fid_cntr *cntr, uint64_t threshold, int ms)
 {
 	uint64_t begin = weft_test_ms(), waited;
@@ -75,7 +78,7 @@ static void check_time(struct fid_cntr *cntr, uint64_t threshold, int ms)
 	CHECK_EQ(fi_cntr_wait(cntr, threshold, ms), -FI_ETIMEDOUT);
 	waited = weft_test_ms() - begin;
 	CHECK(waited + 1 >= (uint64_t)ms);
-	CHECK(waited < (uint64_t)ms + 2000);
+	CHECK(waited < (uint64_t)ms + LATE_MS);
 }
 
 /* Changes a counter after a short time. */

@@ -57,7 +57,7 @@ def start_server(there, stack):
 
 def bench(here, *options, code=0):
     done = subprocess.run([*here, WEFT, "bench", *options], text=True,
-                          check=False, timeout=200, stdin=subprocess.DEVNULL,
+                          check=False, timeout=280, stdin=subprocess.DEVNULL,
                           capture_output=True)
     if done.returncode != code:
         fail(f"weft bench {' '.join(options)}: {done.returncode}, not {code}:"
@@ -90,7 +90,7 @@ def check_whole(here):
         path = os.path.join(folder, "out.json")
         said = bench(here, THERE, "latency", "bandwidth", "rate", "--sizes",
                      "1,70000", "-r", "1", "-t", "1", "-w", "16", "--verify",
-                     "--timeout", "20", "--json", path)[0]
+                     "--timeout", "40", "--json", path)[0]
         with open(path, encoding="utf-8") as text:
             found = json.load(text)
     if found["plan"]["over"] != "hosts" or THERE not in said:

@@ -72,7 +72,7 @@ class Terminal:
 
     def wait(self, *patterns):
         """Until all are on the screen; returns it."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + 100
         while True:
             text = self.screen()
             missing = [p for p in patterns if not re.search(p, text)]

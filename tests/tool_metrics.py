@@ -208,15 +208,15 @@ class Server:
     def get(self, path="/metrics", method="GET"):
         url = self.url.replace("/metrics", path)
         with urllib.request.urlopen(urllib.request.Request(
-                url, method=method), timeout=30) as answer:
+                url, method=method), timeout=100) as answer:
             return answer.read().decode(), answer.headers
 
     def connect(self):
-        return socket.create_connection(self.address, timeout=30)
+        return socket.create_connection(self.address, timeout=100)
 
     def end(self):
         self.child.send_signal(signal.SIGTERM)
-        if self.child.wait(30):
+        if self.child.wait(100):
             fail(f"ended with {self.child.returncode}")
 
 

@@ -324,10 +324,10 @@ def check_terminal(end):
     child = subprocess.Popen([WEFT, "stat", "-i", "0.1", "--pid",
                               str(os.getpid())], stdin=theirs, stdout=theirs,
                              stderr=theirs, preexec_fn=lambda: lead(theirs))
-    said = read_some(mine, 30, lambda text: text.count(b"LOST") >= 3)
+    said = read_some(mine, 100, lambda text: text.count(b"LOST") >= 3)
     during = termios.tcgetattr(theirs)
     end(child, mine)
-    code = child.wait(30)
+    code = child.wait(100)
     after = termios.tcgetattr(theirs)
     if during[3] & (termios.ICANON | termios.ECHO) or after != before:
         fail(f"terminal: {before} {during} {after}")

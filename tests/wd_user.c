@@ -240,7 +240,7 @@ static void check_end(void)
 
 int main(void)
 {
-	alarm(60);
+	alarm(250);
 	start_device();
 	check_lists();
 	check_memory();

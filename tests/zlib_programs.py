@@ -120,7 +120,7 @@ def nginx(folder):
             ["nginx", "-p", str(folder), "-e", str(folder / "error.log"),
              "-c", str(conf)], env=PRELOAD, stderr=subprocess.DEVNULL)
         try:
-            for _ in range(100):
+            for _ in range(600):
                 with contextlib.suppress(OSError):
                     socket.create_connection(("127.0.0.1", port)).close()
                     break

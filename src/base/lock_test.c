@@ -141,7 +141,7 @@ static void test_fifo_waiter_sleeps(void **state)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		hold_and_wait();
 	}
-	for (int i = 0; i < 1000 && !done; i++) {
+	for (int i = 0; i < 6000 && !done; i++) {
 		usleep(10000);
 		done = waitpid(pid, &status, WNOHANG);
 	}

@@ -28,6 +28,15 @@ static int setup(void **state)
 	rig_init(&rig);
 	rig.config.workers = 1;
 	rig_fork(&rig);
+	wf_chan_session_reply_ms = REPLY_MS;
+	return 0;
+}
+
+/* The device is not silent: it answers, however late a busy machine lets it. */
+static int setup_patient(void **state)
+{
+	setup(state);
+	wf_chan_session_reply_ms = (int)(RIG_PATIENCE / WF_NS_PER_MS);
 	return 0;
 }
 
@@ -500,7 +509,6 @@ static void test_stopped_neighbour(void **state)
 	char path[WD_PATH_SIZE];
 
 	(void)state;
-	wf_chan_session_reply_ms = (int)(RIG_PATIENCE / WF_NS_PER_MS);
 	rig_init(&second);
 	rig_fork(&second);
 	open_device(&good, "share-0", 0);
@@ -519,7 +527,6 @@ static void test_stopped_neighbour(void **state)
 	kill(rig.pid, SIGCONT);
 	pthread_join(p.thread, NULL);
 	assert_int_equal(p.err, 0);
-	wf_chan_session_reply_ms = REPLY_MS;
 	*strchr(rig.socket, ':') = '\0';
 	wf_drv_device_close(&p.device);
 	wf_drv_device_close(&stopped);
@@ -537,8 +544,6 @@ static void test_stopped_anywhere(void **state)
 	pid_t teaser = fork();
 
 	(void)state;
-	/* It answers, however late a busy machine lets it. */
-	wf_chan_session_reply_ms = (int)(RIG_PATIENCE / WF_NS_PER_MS);
 	if (!teaser) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (int i = 0; i < 150; i++) {
@@ -561,28 +566,28 @@ static void test_stopped_anywhere(void **state)
 		}
 		wf_drv_device_close(&device);
 	}
-	wf_chan_session_reply_ms = REPLY_MS;
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_late_reader),
-		TEST(test_never_reads),
-		TEST(test_never_takes_results),
-		TEST(test_turns),
-		TEST(test_stopped_anywhere),
+#define PATIENT(name)                                                          \
+	cmocka_unit_test_setup_teardown(name, setup_patient, teardown)
+		PATIENT(test_late_reader),
+		PATIENT(test_never_reads),
+		PATIENT(test_never_takes_results),
+		PATIENT(test_turns),
+		PATIENT(test_stopped_anywhere),
 		TEST(test_stopped_jobs),
 		TEST(test_stopped_inside),
 		TEST(test_stopped_requests),
 		TEST(test_stopped_with_memory),
-		TEST(test_stopped_neighbour),
+		PATIENT(test_stopped_neighbour),
 		TEST(test_slow_job),
 	};
 
 	wf_base_log_set_sink(rig_keep_quiet);
 	rig_impatient = true;
-	wf_chan_session_reply_ms = REPLY_MS;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static struct wf_nic_cqe next(struct rings *rings)
 	uint32_t phase = !(rings->read / rings->cq.num_entries & 1);
 	_Atomic uint32_t *word =
 		(_Atomic uint32_t *)(rings->cq.buffer + at * 32u);
-	time_t until = time(NULL) + 30;
+	time_t until = time(NULL) + 100;
 	struct wf_nic_cqe cqe;
 
 	while ((atomic_load_explicit(word, memory_order_acquire) >> 24 & 1) !=

@@ -80,10 +80,10 @@ def run_both(server_command, port, client_command, env):
         try:
             if wait_for_listener(port, server):
                 client = subprocess.run(
-                    client_command, text=True, env=env, timeout=60,
+                    client_command, text=True, env=env, timeout=200,
                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT)
-                server.wait(timeout=60)
+                server.wait(timeout=200)
         except subprocess.TimeoutExpired:
             print("it hangs")
         finally:

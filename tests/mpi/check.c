@@ -26,7 +26,7 @@ void weft_mpi_begin(int *argc, char ***argv, int level)
 	int given = MPI_THREAD_SINGLE;
 
 	/* mpirun outlives a rank that hangs; this alarm ends the rank. */
-	alarm(140);
+	alarm(390);
 	if (level == MPI_THREAD_SINGLE)
 		MPI_Init(argc, argv);
 	else

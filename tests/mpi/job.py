@@ -98,7 +98,7 @@ def end(process):
     process.wait()
 
 
-def run(ranks, program, env=None, timeout=150, cwd=None, **how):
+def run(ranks, program, env=None, timeout=400, cwd=None, **how):
     """(exit code, output) of a job; the code is None if it took too long."""
     full = {**os.environ, "WEFT_MPI_EXPECT": "weft",
             "OPENBLAS_NUM_THREADS": "1", **(env or {})}

@@ -21,7 +21,7 @@ import time
 import job
 
 WEFT = os.path.join(os.environ.get("WEFT_BUILD", "build"), "tools", "weft")
-PATIENCE = 90
+PATIENCE = 300
 
 
 def why():

@@ -198,7 +198,7 @@ static void test_away_is_not_far(void **state)
 {
 	(void)state;
 	for (int who = 0; who < 3; who++) {
-		for (int tries = 5; !stays_near(who); tries--)
+		for (int tries = 20; !stays_near(who); tries--)
 			assert_true(tries);
 	}
 }
