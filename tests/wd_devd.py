@@ -299,6 +299,35 @@ def check_bench():
 
 START = time.monotonic()
 check_plain()
+def children(pid):
+    found = []
+    for stat_file in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text = stat_file.read_text("utf-8")
+        except OSError:
+            continue  # it has ended
+        if text.rsplit(")", 1)[1].split()[1] == str(pid):
+            found.append(stat_file.parent.name)
+    return found
+
+
+def check_interrupt():
+    """Bug: an empty file stayed."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with tempfile.TemporaryDirectory() as tmp, subprocess.Popen(
+                [WEFT, "bench", "wd", "-r", "1000", "-t", "100000", "--json",
+                 f"{tmp}/out.json"], stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL) as bench:
+            # They are started after the file was opened.
+            while len(children(bench.pid)) < 2:
+                assert bench.poll() is None
+                time.sleep(0.01)
+            assert os.listdir(tmp) == ["out.json"]
+            bench.send_signal(number)
+            assert bench.wait(60) == -number
+            assert not os.listdir(tmp), os.listdir(tmp)
+
+
 check_asked()
 check_accounts()
 check_path()
@@ -310,3 +339,4 @@ check_mistakes()
 check_bench()
 print(f"{time.monotonic() - START:.1f} s")
 sys.exit(0)
+    check_interrupt()
