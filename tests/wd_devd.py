@@ -223,15 +223,21 @@ def check_reload():
             assert done.returncode == 2 and str(file) in done.stderr, done
         done = run("devd", "-s", NAME, "--config", tmp)
         assert done.returncode == 2 and "cannot read" in done.stderr, done
-        # The command line overrides the file, which may go away while it serves,
-        # but not before: a misspelt path would be one without limits.
-        file.write_text("clients 9\n")
+        # Bug: the limits were dropped when the file was not there for a moment.
+        file.write_text("device first-0,instances=5\n")
         devd = start("-s", NAME, "--config", str(file))
         file.unlink()
         devd.send_signal(signal.SIGHUP)
         line = devd.stderr.readline()
-        assert f"there is no {file}" in line, line
-        assert stop(devd, signal.SIGTERM)[0] == 0
+        assert str(file) in line and "No such file" in line, line
+        line = devd.stderr.readline()
+        assert "stay as they were" in line, line
+        shown = run("devd", "--list", WEFT_DEVD=NAME,
+                    WEFT_SYSFS="/nonexistent").stdout
+        assert "5 free" in shown and "weft_sva" not in shown, shown
+        status, err = stop(devd, signal.SIGTERM)
+        assert status == 0 and "again" not in err, (status, err)
+        # A misspelt path would be a device without limits.
         done = run("devd", "-s", NAME, "--config", str(file))
         assert done.returncode == 2 and str(file) in done.stderr and \
             "No such file" in done.stderr, done
