@@ -78,6 +78,26 @@ def check_asked():
                     WEFT_SYSFS="/nonexistent")
         assert shown.returncode == 1 and not shown.stdout and \
             shown.stderr.endswith(f" at {tmp}/none\n"), shown
+        # Bug: so were accelerators, whatever the socket.
+        device = pathlib.Path(tmp, "sys/class/uacce/hisi_zip-0")
+        device.mkdir(parents=True)
+        pathlib.Path(tmp, "dev").mkdir()
+        pathlib.Path(tmp, "dev/hisi_zip-0").touch()
+        for attribute, value in (("api", "hisi_qm_v2"), ("flags", "1"),
+                                 ("available_instances", "9"),
+                                 ("algorithms", "zlib"),
+                                 ("region_mmio_size", "16384"),
+                                 ("region_dus_size", "135168")):
+            (device / attribute).write_text(f"{value}\n")
+        there = {"WEFT_SYSFS": f"{tmp}/sys", "WEFT_DEV": f"{tmp}/dev"}
+        shown = run("devd", "--list", WEFT_DEVD=NAME, **there)
+        assert "zip-0" in shown.stdout and "hisi_" in shown.stdout, shown
+        shown = run("devd", "--list", "-s", NAME, **there)
+        assert shown.returncode == 0 and f"{NAME}:zip-0" in shown.stdout and \
+            "hisi_" not in shown.stdout, shown
+        # As far as names go, another socket.
+        shown = run("devd", "--list", "-s", NAME[:-1], **there)
+        assert shown.returncode == 1 and not shown.stdout, shown
         stop(devd)
 
 
@@ -268,7 +288,7 @@ def check_mistakes():
                  ["--allow-uid", "1,"], ["--allow-uid", "-1"],
                  ["--user-memory", "x"], ["--user-clients", "0"], ["-d", "a/b"], ["-d", "a,scenario=x"],
                  ["-d", "a,algs=rsa"], ["-d", "a,color=red"], ["-d", "a,b"],
-                 ["--depth", "100"], ["--workers", "0"], ["--arena", "x"],
+                 ["--depth", "100"], ["--list", "--socket", "/tmp/a:b"], ["--workers", "0"], ["--arena", "x"],
                  ["--mode", "9"], ["-d", "a", "-d", "a"], ["stray"],
                  ["--cpu", "-1"]):
         done = run("devd", *args)
@@ -279,32 +299,6 @@ def check_mistakes():
     assert done.returncode == 1 and "cannot serve" in done.stderr, done
 
 
-def check_bench():
-    with tempfile.TemporaryDirectory() as tmp:
-        path = os.path.join(tmp, "out.json")
-        done = run("bench", "wd", "-r", "2", "-n", "200", "--json", path)
-        assert done.returncode == 0, done
-        assert "empty job" in done.stdout, done
-        with open(path, encoding="utf-8") as file:
-            out = json.load(file)
-        # Facts, not timings: no copy of reserved memory, one of other memory.
-        assert out["copies"] == {"SVA": [0, 0, 1, 1],
-                                 "Share Domain": [0, 0, 1, 1],
-                                 "NOIOMMU": [0, 0, 1, 1]}, out["copies"]
-        assert len(out["empty_job_ns"]) == 2
-        # A bug: on a busy machine it ran for minutes without a word.
-        done = run("bench", "wd", "-r", "1000", "-t", "1", "--json", path)
-        assert "left out" in done.stdout, done
-        with open(path, encoding="utf-8") as file:
-            assert 0 < len(json.load(file)["empty_job_ns"]) < 1000
-    for args in (["--nope"], ["-r", "0"], ["--cpus", "1"], ["stray"]):
-        done = run("bench", "wd", *args)
-        assert done.returncode == 2, (args, done)
-    assert run("bench", "wd", "--help").returncode == 0
-
-
-START = time.monotonic()
-check_plain()
 def children(pid):
     found = []
     for stat_file in pathlib.Path("/proc").glob("[0-9]*/stat"):
@@ -334,6 +328,33 @@ def check_interrupt():
             assert not os.listdir(tmp), os.listdir(tmp)
 
 
+def check_bench():
+    with tempfile.TemporaryDirectory() as tmp:
+        path = os.path.join(tmp, "out.json")
+        done = run("bench", "wd", "-r", "2", "-n", "200", "--json", path)
+        assert done.returncode == 0, done
+        assert "empty job" in done.stdout, done
+        with open(path, encoding="utf-8") as file:
+            out = json.load(file)
+        # Facts, not timings: no copy of reserved memory, one of other memory.
+        assert out["copies"] == {"SVA": [0, 0, 1, 1],
+                                 "Share Domain": [0, 0, 1, 1],
+                                 "NOIOMMU": [0, 0, 1, 1]}, out["copies"]
+        assert len(out["empty_job_ns"]) == 2
+        # A bug: on a busy machine it ran for minutes without a word.
+        done = run("bench", "wd", "-r", "1000", "-t", "1", "--json", path)
+        assert "left out" in done.stdout, done
+        with open(path, encoding="utf-8") as file:
+            assert 0 < len(json.load(file)["empty_job_ns"]) < 1000
+    check_interrupt()
+    for args in (["--nope"], ["-r", "0"], ["--cpus", "1"], ["stray"]):
+        done = run("bench", "wd", *args)
+        assert done.returncode == 2, (args, done)
+    assert run("bench", "wd", "--help").returncode == 0
+
+
+START = time.monotonic()
+check_plain()
 check_asked()
 check_accounts()
 check_path()
@@ -345,4 +366,3 @@ check_mistakes()
 check_bench()
 print(f"{time.monotonic() - START:.1f} s")
 sys.exit(0)
-    check_interrupt()

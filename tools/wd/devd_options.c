@@ -324,6 +324,11 @@ static int read_option(struct wf_tools_devd_options *options, int option)
 			return complain("--socket wants a path from the root, "
 					"not '%s'",
 					optarg);
+		if (strchr(optarg, ':'))
+			return complain("--socket wants a path without ':', "
+					"which separates those of WEFT_DEVD, "
+					"not '%s'",
+					optarg);
 		return 0;
 	case 'd':
 		return read_device(config, optarg);
