@@ -537,10 +537,16 @@ def settings(tmp):
                                   text=True, timeout=100)
             assert done.returncode and done.stderr.startswith(f"{name}: ") \
                 and "weft" not in done.stderr, done
-    # Bug: -10 stored without compression, like -1 -0.
-    for level in ("-10", "-c12", "-99", "-111"):
+    # Bug: -10 stored without compression, like -1 -0. gzip refuses it, too.
+    for level in ("-10", "-c10", "-100", "-203"):
         said = weft(level, "-c", plain, code=1).stderr.decode()
         assert "is no level: levels are 0 to 9, and 11" in said, said
+    # As gzip; bug: they were refused.
+    for level, meant in (("-15", "-5"), ("-c19", "-9"), ("-91", "-1"),
+                         ("-111", "-1"), ("-99k", "-9"), ("-12k11", "-11")):
+        one, other = (weft(word, "-nc", plain).stdout for word in
+                      (level, meant))
+        assert one == other, (level, meant)
     assert "nothing.gz" in gunzip("nothing", code=1).stderr.decode()
     assert b"usage: weft gunzip" in subprocess.run(
         [WEFT, "help", "gunzip"], capture_output=True).stdout

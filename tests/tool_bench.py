@@ -315,6 +315,27 @@ def check_unwritable():
             subprocess.run(["umount", folder], check=True)
 
 
+def check_replaced():
+    """Bug: a bench that was interrupted removed the file that somebody had put
+    in the place of its own meanwhile."""
+    for replaced in (False, True):
+        with tempfile.TemporaryDirectory() as folder:
+            path, other = (os.path.join(folder, name) for name in "ab")
+            with subprocess.Popen(
+                    [WEFT, "bench", "latency", "--sizes", "8", "-t", "10000",
+                     "--timeout", "1000", "--json", path],
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL) as child:
+                until(lambda: len(workers(child.pid)) == 2, "no workers")
+                if replaced:
+                    pathlib.Path(other).write_text("not ours", "ascii")
+                    os.rename(other, path)
+                child.send_signal(signal.SIGINT)
+                child.wait(60)
+            if os.listdir(folder) != ["a"] * replaced:
+                fail(f"{replaced}: {os.listdir(folder)}")
+
+
 def fill_disk(folder, options):
     with open(os.path.join(folder, "all"), "wb") as file:
         file.write(bytes(4096))
@@ -363,6 +384,7 @@ def main():
     check_limit()
     check_orphans()
     check_unwritable()
+    check_replaced()
     check_memory()
     check_whole("loopback")
     check_packets("loopback")

@@ -78,6 +78,26 @@ def check_asked():
                     WEFT_SYSFS="/nonexistent")
         assert shown.returncode == 1 and not shown.stdout and \
             shown.stderr.endswith(f" at {tmp}/none\n"), shown
+        # Bug: so were accelerators, whatever the socket.
+        device = pathlib.Path(tmp, "sys/class/uacce/hisi_zip-0")
+        device.mkdir(parents=True)
+        pathlib.Path(tmp, "dev").mkdir()
+        pathlib.Path(tmp, "dev/hisi_zip-0").touch()
+        for attribute, value in (("api", "hisi_qm_v2"), ("flags", "1"),
+                                 ("available_instances", "9"),
+                                 ("algorithms", "zlib"),
+                                 ("region_mmio_size", "16384"),
+                                 ("region_dus_size", "135168")):
+            (device / attribute).write_text(f"{value}\n")
+        there = {"WEFT_SYSFS": f"{tmp}/sys", "WEFT_DEV": f"{tmp}/dev"}
+        shown = run("devd", "--list", WEFT_DEVD=NAME, **there)
+        assert "zip-0" in shown.stdout and "hisi_" in shown.stdout, shown
+        shown = run("devd", "--list", "-s", NAME, **there)
+        assert shown.returncode == 0 and f"{NAME}:zip-0" in shown.stdout and \
+            "hisi_" not in shown.stdout, shown
+        # As far as names go, another socket.
+        shown = run("devd", "--list", "-s", NAME[:-1], **there)
+        assert shown.returncode == 1 and not shown.stdout, shown
         stop(devd)
 
 
@@ -223,15 +243,21 @@ def check_reload():
             assert done.returncode == 2 and str(file) in done.stderr, done
         done = run("devd", "-s", NAME, "--config", tmp)
         assert done.returncode == 2 and "cannot read" in done.stderr, done
-        # The command line overrides the file, which may go away while it serves,
-        # but not before: a misspelt path would be one without limits.
-        file.write_text("clients 9\n")
+        # Bug: the limits were dropped when the file was not there for a moment.
+        file.write_text("device first-0,instances=5\n")
         devd = start("-s", NAME, "--config", str(file))
         file.unlink()
         devd.send_signal(signal.SIGHUP)
         line = devd.stderr.readline()
-        assert f"there is no {file}" in line, line
-        assert stop(devd, signal.SIGTERM)[0] == 0
+        assert str(file) in line and "No such file" in line, line
+        line = devd.stderr.readline()
+        assert "stay as they were" in line, line
+        shown = run("devd", "--list", WEFT_DEVD=NAME,
+                    WEFT_SYSFS="/nonexistent").stdout
+        assert "5 free" in shown and "weft_sva" not in shown, shown
+        status, err = stop(devd, signal.SIGTERM)
+        assert status == 0 and "again" not in err, (status, err)
+        # A misspelt path would be a device without limits.
         done = run("devd", "-s", NAME, "--config", str(file))
         assert done.returncode == 2 and str(file) in done.stderr and \
             "No such file" in done.stderr, done
@@ -262,7 +288,7 @@ def check_mistakes():
                  ["--allow-uid", "1,"], ["--allow-uid", "-1"],
                  ["--user-memory", "x"], ["--user-clients", "0"], ["-d", "a/b"], ["-d", "a,scenario=x"],
                  ["-d", "a,algs=rsa"], ["-d", "a,color=red"], ["-d", "a,b"],
-                 ["--depth", "100"], ["--workers", "0"], ["--arena", "x"],
+                 ["--depth", "100"], ["--list", "--socket", "/tmp/a:b"], ["--workers", "0"], ["--arena", "x"],
                  ["--mode", "9"], ["-d", "a", "-d", "a"], ["stray"],
                  ["--cpu", "-1"]):
         done = run("devd", *args)
@@ -271,6 +297,35 @@ def check_mistakes():
     assert done.returncode == 0 and "--client-memory" in done.stdout
     done = run("devd", "-s", "/nonexistent/x")
     assert done.returncode == 1 and "cannot serve" in done.stderr, done
+
+
+def children(pid):
+    found = []
+    for stat_file in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text = stat_file.read_text("utf-8")
+        except OSError:
+            continue  # it has ended
+        if text.rsplit(")", 1)[1].split()[1] == str(pid):
+            found.append(stat_file.parent.name)
+    return found
+
+
+def check_interrupt():
+    """Bug: an empty file stayed."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with tempfile.TemporaryDirectory() as tmp, subprocess.Popen(
+                [WEFT, "bench", "wd", "-r", "1000", "-t", "100000", "--json",
+                 f"{tmp}/out.json"], stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL) as bench:
+            # They are started after the file was opened.
+            while len(children(bench.pid)) < 2:
+                assert bench.poll() is None
+                time.sleep(0.01)
+            assert os.listdir(tmp) == ["out.json"]
+            bench.send_signal(number)
+            assert bench.wait(60) == -number
+            assert not os.listdir(tmp), os.listdir(tmp)
 
 
 def check_bench():
@@ -291,6 +346,7 @@ def check_bench():
         assert "left out" in done.stdout, done
         with open(path, encoding="utf-8") as file:
             assert 0 < len(json.load(file)["empty_job_ns"]) < 1000
+    check_interrupt()
     for args in (["--nope"], ["-r", "0"], ["--cpus", "1"], ["stray"]):
         done = run("bench", "wd", *args)
         assert done.returncode == 2, (args, done)

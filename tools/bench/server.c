@@ -356,7 +356,8 @@ int wf_tools_server_run(const struct wf_tools_plan *plan)
 		if (fd.revents & POLLIN)
 			start_guest(plan, turn, fd.fd, &children);
 	} while (ret >= 0);
-	/* Children get SIGTERM when we end, and end what they have started. */
+	/* Sessions get SIGTERM when we end, and stop their workers. Those of a
+	 * session that was killed get a signal of their own (process.c). */
 	close(fd.fd);
 	return 0;
 }

@@ -270,8 +270,9 @@ static int one(struct wf_gzip_options *o, int opt)
 	return -1;
 }
 
-/* -11 in a group of short options becomes one option of its own. False: said that
- * there is no such level. */
+/* -11 in a group of short options becomes one option of its own. Of other digits
+ * that follow each other the last one counts, as in gzip, which refuses 0. False:
+ * said that there is no such level. */
 static bool mark_eleven(char *arg)
 {
 	size_t digits;
@@ -284,15 +285,19 @@ static bool mark_eleven(char *arg)
 		digits = strspn(p, "0123456789");
 		if (digits < 2)
 			continue;
-		if (digits > 2 || p[0] != '1' || p[1] != '1') {
+		if (memchr(p, '0', digits)) {
 			fprintf(stderr,
 				"%s: -%.*s is no level: levels are 0 to 9, "
 				"and 11\n",
 				wf_tools_gzip_program(), (int)digits, p);
 			return false;
 		}
-		p[0] = ELEVEN;
-		memmove(p + 1, p + 2, strlen(p + 1));
+		if (digits == 2 && p[0] == '1' && p[1] == '1') {
+			p[0] = ELEVEN;
+			memmove(p + 1, p + 2, strlen(p + 1));
+		} else {
+			p += digits - 1;
+		}
 	}
 	return true;
 }

@@ -420,7 +420,7 @@ int wf_tools_bench_wd_main(int argc, char **argv)
 	struct options options = { .rounds = 2000 };
 	static struct wf_tools_wd_rig rig;
 	static struct outcome outcome;
-	struct wf_tools_output json = { 0 };
+	static struct wf_tools_output json;
 	int err, written;
 
 	err = read_options(&options, argc, argv);
@@ -433,6 +433,7 @@ int wf_tools_bench_wd_main(int argc, char **argv)
 			options.json, strerror(-written));
 		return 1;
 	}
+	wf_tools_output_guard(&json);
 	if (options.cpus[0] == options.cpus[1])
 		fputs("weft bench wd: one CPU for both: these are times of "
 		      "task switches\n",

@@ -87,6 +87,22 @@ static void print_counters(const struct wf_tools_scan *scan, const char *path)
 	       (unsigned long long)wf_tools_page_get(page, "copied_bytes"));
 }
 
+/* Keeps those that are served at @socket: nodes and devices of drivers are listed
+ * wherever we look. How many there are. */
+static int keep_served(struct uacce_dev_info *list, int count,
+		       const char *socket)
+{
+	size_t len = strlen(socket);
+	int kept = 0;
+
+	for (int i = 0; i < count; i++) {
+		if (!strncmp(list[i].dev_path, socket, len) &&
+		    list[i].dev_path[len] == ':')
+			list[kept++] = list[i];
+	}
+	return kept;
+}
+
 /* A socket of the command line is looked at instead of those of programs. */
 static int list_devices(const struct wf_tools_devd_options *options)
 {
@@ -107,10 +123,13 @@ static int list_devices(const struct wf_tools_devd_options *options)
 		fprintf(stderr, "weft devd: %s\n", strerror(-count));
 		return 1;
 	}
+	if (asked)
+		count = keep_served(list, count, sockets);
 	if (!count)
 		fprintf(stderr,
-			"weft devd: no devices: no UACCE node, and no `weft "
-			"devd` that this user may use%s%s\n",
+			"weft devd: no devices: %sno `weft devd` that this "
+			"user may use%s%s\n",
+			asked ? "" : "no UACCE node, and ",
 			sockets ? " at " : "", sockets ? sockets : "");
 	if (count && wf_tools_scan_all(&scan, NULL, 0, &missing))
 		scan.count = 0; /* without /proc: no counters */

@@ -324,6 +324,11 @@ static int read_option(struct wf_tools_devd_options *options, int option)
 			return complain("--socket wants a path from the root, "
 					"not '%s'",
 					optarg);
+		if (strchr(optarg, ':'))
+			return complain("--socket wants a path without ':', "
+					"which separates those of WEFT_DEVD, "
+					"not '%s'",
+					optarg);
 		return 0;
 	case 'd':
 		return read_device(config, optarg);
@@ -435,15 +440,15 @@ static int read_args(struct wf_tools_devd_options *options, int argc,
 	return err;
 }
 
-/* A device without the limits that somebody wrote must not start because of a
- * misspelt path. The service starts before its file is written, and one that
- * serves goes on without the file; both say so. */
+/* A device must not be without the limits that somebody wrote because of a
+ * misspelt path, or because an editor or a package moves the file away for a
+ * moment. Only the service starts before its file is written, and says so. */
 static int read_file(struct wf_tools_devd_options *options, const char *path,
 		     bool serves)
 {
 	int err = wf_tools_devd_file_read(path, &options->args);
 
-	if (err == -ENOENT && (serves || !strcmp(path, SERVICE_FILE))) {
+	if (err == -ENOENT && !serves && !strcmp(path, SERVICE_FILE)) {
 		fprintf(stderr, "weft devd: there is no %s: no options in it\n",
 			path);
 		return 0;

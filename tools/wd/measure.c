@@ -108,7 +108,10 @@ static pid_t spawn(struct wf_tools_wd_rig *rig, int fd, int other,
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	signal(SIGINT, SIG_IGN); /* the parent ends us */
+	/* The parent ends us, and what it does at a signal is not for us. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGTERM, SIG_DFL);
 	close(other);
 	_exit(run(rig, fd));
 }
