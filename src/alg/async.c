@@ -39,7 +39,7 @@
 /* Input of a job that the crew takes several of at once. */
 #define SMALL (16u << 10)
 
-/* What the crew uses of a job for a library is at its beginning. */
+/* The crew uses only the beginning of a job for a library. */
 struct job {
 	struct wf_crew_task task;
 	struct wd_comp_ctx *ctx;

@@ -76,7 +76,7 @@ static atomic_uint changes; /* of what a search would find */
 static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* What a search found: programs ask for the same again and again. */
+/* The result of a search is kept: programs ask for the same again and again. */
 struct found {
 	unsigned int changes; /* before the search */
 	bool named;

@@ -45,7 +45,7 @@ void wf_alg_serial_exit(struct wf_serial *s);
 /* Goes on at a border, behind the last @have bytes of @window. */
 void wf_alg_serial_begin(struct wf_serial *s, struct wf_border at,
 			 const uint8_t *in, const uint8_t *window, size_t have);
-/* What a piece that begins at s->at needs. */
+/* Returns what a piece that begins at s->at needs. */
 size_t wf_alg_serial_window(const struct wf_serial *s,
 			    uint8_t window[WF_CHUNK_WINDOW]);
 

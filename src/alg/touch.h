@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whether the program itself can reach the memory of a job. A driver that says
- * -EFAULT may only mean that its device cannot: the kernel lends some memory to
- * nobody else (memfd_secret(2), mapped registers).
+ * This header finds out whether the program itself can reach the memory of a
+ * job. A driver that says -EFAULT may only mean that its device cannot: the
+ * kernel lends some memory to nobody else (memfd_secret(2), mapped registers).
  */
 #ifndef WF_ALG_TOUCH_H
 #define WF_ALG_TOUCH_H

@@ -243,7 +243,7 @@ static int reference(const uint8_t *in, size_t len, size_t *made)
 	return ret;
 }
 
-/* What comes out of the engine. */
+/* A sink takes the output of the engine. */
 struct sink {
 	size_t len;
 	size_t at; /* of a pipe's input */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a call of inflate is in its input and output, and the bits that it
- * has taken and not used. The parts of inflate pass it on to each other; at
- * most the bits outlive the call.
+ * This header holds where a call of inflate is in its input and output, and the
+ * bits that it has taken and not used. The parts of inflate pass it on to each
+ * other; at most the bits outlive the call.
  */
 #ifndef WF_DEFLATE_CURSOR_H
 #define WF_DEFLATE_CURSOR_H

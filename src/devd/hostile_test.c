@@ -506,7 +506,7 @@ static void test_refused_for_long(void **state)
 		close(refused[i]);
 }
 
-/* What is not the client's own memory, opened by itself, is not used as such:
+/* Only the client's own memory, opened by the client itself, is used as such:
  * neither another process's, nor a file that only looks like it. */
 static void test_forged_memory(void **state)
 {
@@ -642,7 +642,7 @@ static int share(int sock, uint32_t chan, uint32_t target)
 							 .target = target });
 }
 
-/* What the library would not ask for. */
+/* The library would not ask for these. */
 static void test_share_lies(void **state)
 {
 	int sock = greet(), other = greet();
@@ -682,7 +682,7 @@ static void test_share_lies(void **state)
 	close(other);
 }
 
-/* What is mapped by the device loses its pages while jobs run on it. */
+/* Memory that the device has mapped loses its pages while jobs run on it. */
 static void test_holes(void **state)
 {
 	struct wf_drv_job job = { .alg = WF_ACCEL_CRC32, .src_len = 1u << 20 };

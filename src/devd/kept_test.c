@@ -260,8 +260,9 @@ static void test_user(void **state)
 	rig_kill(&rig);
 }
 
-/* What one user asks for is no look at what others keep. The bug it guards against:
- * each refused request made the device ask the kernel about the memory of all. */
+/* A request of one user does not look at what others keep. The bug it guards
+ * against: each refused request made the device ask the kernel about the memory
+ * of all. */
 static void test_sweeps_its_own(void **state)
 {
 	struct wf_devd *devd = calloc(1, sizeof(*devd));

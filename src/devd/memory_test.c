@@ -592,8 +592,8 @@ static void wait_for_death(uint64_t arg)
 		pause();
 }
 
-/* What is left of a client (its number may be somebody else's) is not reached
- * into: neither after its end nor after that of its connection. */
+/* The device does not reach into the rest of a client (its number may be
+ * somebody else's): neither after its end nor after that of its connection. */
 static void test_client_is_gone(void **state)
 {
 	struct wf_devd_client client = { .uid = geteuid() };

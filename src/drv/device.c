@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The driver of the software device. What the device writes is taken as from
- * outside: a completion must name a job that is in flight, and say nothing
- * that could not be.
+ * The driver of the software device. It does not trust the device's
+ * writes: a completion must name a job that is in flight, and say nothing that
+ * could not be.
  */
 #include "drv/device.h"
 

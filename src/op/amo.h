@@ -4,8 +4,8 @@
  * nothing of keys, bounds or peers: the caller has checked that the target is
  * registered, large enough, and open for what the operation does.
  *
- * What is atomic: each element. How depends on its address and size alone, so
- * that everyone here who means the same object agrees:
+ * Each element is atomic. Its address and size alone decide how, so that all
+ * users of the same object in this process agree:
  *
  *	cpu	1, 2, 4 or 8 bytes, naturally aligned; 16 bytes, aligned to 16,
  *		where the processor has cmpxchg16b and atomic 16-byte loads.

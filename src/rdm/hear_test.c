@@ -253,7 +253,7 @@ static void test_medium_backwards(void **state)
 	script_close(s);
 }
 
-/* What is parked is told of when it has its receive, not before. */
+/* A parked message is reported when it has its receive, not before. */
 static void test_receipt_when_delivered(void **state)
 {
 	struct wf_wire_packet wire = { .type = WF_WIRE_DC_EAGER_TAGRTM,
@@ -392,7 +392,7 @@ static void test_runtread(void **state)
 		wire.seg_offset = (uint64_t)at;
 		script_send(s, wire, from + at, 1000);
 	}
-	/* What is read may be there first. */
+	/* The message that is read may be there first. */
 	assert_int_equal(script_expect(s, WF_WIRE_EOR).send_id, 77);
 	assert_int_equal(wf_op_compq_count(&script_node(s)->rxcq), 0);
 	wire.seg_offset = 4500;

@@ -51,7 +51,7 @@ static void revive(struct node *n, const struct wf_rdm_ep_attr *attr)
 	assert_int_equal(wf_rdm_ep_wake(&n->ep), 0);
 }
 
-/* What the new process sends first: all of it completes and arrives, in order.
+/* All first messages of the new process complete and arrive, in order.
  * @flood: node 1 sends to it all the while, and may be told that it is gone. */
 static void send_first(struct net *net, bool flood)
 {

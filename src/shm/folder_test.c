@@ -34,7 +34,7 @@
 static char folder[32];
 static const struct wf_shm_home home = { .folder = folder, .place = PLACE };
 
-/* What another process does at the worst moment: after a socket has refused, or
+/* Another process does this at the worst moment: after a socket has refused, or
  * just before its name is moved. */
 static void (*after_refusal)(void), (*before_rename)(void);
 

@@ -298,7 +298,7 @@ static void test_burst(void **state)
 	free(lines);
 }
 
-/* What is free, by hand. */
+/* Computes by hand which units are free. */
 static void test_free_units(void **state)
 {
 	struct wf_shm_lap lap;

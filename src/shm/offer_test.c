@@ -107,7 +107,7 @@ static void test_welcome_without_table(void **state)
 	assert_null(out_of(w, 0)->regs.view.entries);
 }
 
-/* ... nor with its hello. */
+/* ... nor does one come with its hello. */
 static void test_answers_without_table(void **state)
 {
 	struct world *w = *state;
@@ -480,7 +480,7 @@ static void test_answer_after_time_out(void **state)
 	send_one(w, 1);
 	assert_int_equal(out_of(w, 1)->state, WF_SHM_OUT_GREETED);
 	expect_messages(w, 0, 1);
-	/* What came with the hello counts. */
+	/* The message that came with the hello counts. */
 	expect_messages(w, 1, 1);
 }
 

@@ -274,9 +274,9 @@ static __attribute__((noinline)) void work(struct wf_shm_ep *ep)
 	ep->host->asked = asked_alone(ep);
 }
 
-/* What a ring holds may come after a letter that finds no room. No ring is looked
- * at before the letter is delivered: another thread may read the completion queue
- * at any time, and the room would go to the ring. */
+/* The messages in a ring may come after a letter that finds no room. No ring is
+ * looked at before the letter is delivered: another thread may read the
+ * completion queue at any time, and the room would go to the ring. */
 static __attribute__((noinline)) bool letters_wait(struct wf_shm_ep *ep)
 {
 	wf_shm_letter_deliver(ep);

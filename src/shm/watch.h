@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which rings of an endpoint are looked at, and when. Every poll looks at a few
- * watched rings; the senders of all others ring a bell on the endpoint's board
- * (board_defs.h). Only this module writes bells, `bell_wanted` of a channel,
- * and the members of struct wf_shm_in that are named after it.
+ * This header decides which rings of an endpoint are looked at, and when. Every
+ * poll looks at a few watched rings; the senders of all others ring a bell on
+ * the endpoint's board (board_defs.h). Only this module writes bells,
+ * `bell_wanted` of a channel, and the members of struct wf_shm_in that are
+ * named after it.
  *
  * The invariant, between calls and with store buffers drained:
  *

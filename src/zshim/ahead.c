@@ -42,7 +42,7 @@
 
 static _Atomic size_t kept;
 
-/* What this thread's streams were like lately. */
+/* These say what this thread's streams were like lately. */
 static __thread size_t usual;	     /* input to try first, 0: all */
 static __thread unsigned int missed; /* MISSES, then streams since */
 

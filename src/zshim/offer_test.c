@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is offered to the driver of WD_COMP_DRIVER: which streams, how much of
- * their input, and how much of its output is kept. The rest is weft's own work.
+ * These tests check the offers to the driver of WD_COMP_DRIVER: which streams,
+ * how much of their input, and how much of its output is kept. The rest is
+ * weft's own work.
  */
 #include "zshim/twins_test.h"
 

@@ -157,7 +157,7 @@ static void test_empty(void **state)
 	flood(&p.b, fd, &head);
 	assert_true(count(&dev->all_held) > 1000);
 	assert_true(count(&dev->all_held) < 65536);
-	/* What it still says wakes nobody. */
+	/* Its further bytes wake nobody. */
 	assert_false(wf_base_list_empty(&dev->deaf));
 	assert_int_equal(poll(&end, 1, 0), 0);
 	/* It is read again once some of it is received. */
@@ -358,7 +358,7 @@ static void hold_up(bool drip)
 	}
 	assert_int_equal(wc.more, LONG - wf_tcp_split_at(20));
 	assert_true(is_closed(fds[0]));
-	/* What was set aside is given back. */
+	/* The memory that was set aside is given back. */
 	for (unsigned int i = 0; i < GUESTS; i++)
 		close(fds[i]);
 	for (int i = 0; i < 100000 && dev->filling; i++)

@@ -105,7 +105,7 @@ static void hear(const uint8_t *bytes, uint32_t len)
 	heard++;
 }
 
-/* What B has by now. */
+/* Takes the messages that B has by now. */
 static void take(struct side *b, bool again)
 {
 	struct wf_nic_wc wc;
@@ -152,8 +152,8 @@ static void expect(struct pair *p, uint32_t from, uint32_t good,
 	assert_int_equal(wc.len, good);
 }
 
-/* Many messages are one request and few receives. What is posted after a run
- * closes it. */
+/* Many messages are one request and few receives. A post after a run closes
+ * it. */
 static void test_order(void **state)
 {
 	struct wf_nic_wr wr;

@@ -164,7 +164,7 @@ static struct wf_tcp_held *hold(struct wf_tcp_conn *conn, uint32_t bytes)
 	return held;
 }
 
-/* What it costs: a frame without a payload takes memory, too, and that of a
+/* Returns its cost: a frame without a payload takes memory, too, and that of a
  * write is not kept here. */
 static uint32_t held_cost(const struct wf_tcp_held *held)
 {

@@ -34,7 +34,7 @@ void wf_tcp_tls_rekey_after(struct wf_tcp_tls *tls, uint64_t bytes);
 /* For tests: the kernel does no other directions (WF_TCP_KTLS_) of connections
  * that begin from now on. */
 void wf_tcp_tls_limit_kernel(struct wf_tcp_tls *tls, unsigned int directions);
-/* What encrypts, in some words. */
+/* Describes in @text what encrypts, in some words. */
 void wf_tcp_tls_about(char *text, size_t room);
 
 /* The TLS of a connection over @fd. NULL: no memory. */

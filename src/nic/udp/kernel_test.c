@@ -12,7 +12,7 @@
 #include "nic/udp/dev.h"
 #include "nic/udp/engine/inner.h"
 
-/* What the calls below answer, in turn with doing what they should. */
+/* The calls below answer this, in turn with doing what they should. */
 static int fail_with;
 static unsigned fail_every; /* 0: never */
 static bool fail_segments;  /* only those, and always */

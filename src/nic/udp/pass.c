@@ -190,8 +190,8 @@ int wf_udp_pass_start(struct wf_udp_dev *dev)
 	return wf_nic_worker_start(&dev->worker);
 }
 
-/* What a sleeper needs in addition to the socket, if others may do something
- * that it must know. */
+/* Opens what a sleeper needs in addition to the socket, if others may do
+ * something that it must know. */
 int wf_udp_pass_fds(struct wf_udp_dev *dev, bool thread)
 {
 	struct epoll_event event = { .events = EPOLLIN };

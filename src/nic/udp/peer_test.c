@@ -191,9 +191,10 @@ static bool stays_near(int who)
 	return near;
 }
 
-/* Who was away does not make the path look long: pacing by a round trip of as
- * long as somebody computed would make the first seconds afterwards slow. A busy
- * machine may stop us between a packet and its answer, so a few tries may fail. */
+/* A peer that was away does not make the path look long: pacing by a round trip
+ * of as long as somebody computed would make the first seconds afterwards slow.
+ * A busy machine may stop us between a packet and its answer, so a few tries
+ * may fail. */
 static void test_away_is_not_far(void **state)
 {
 	(void)state;
@@ -258,7 +259,7 @@ static void test_killed(void **state)
 	side_close(&p.a);
 }
 
-/* What our own kernel refuses to send there says as much. */
+/* A packet that our own kernel refuses to send there says as much. */
 static void test_no_way_there(void **state)
 {
 	struct wf_nic_attr attr = short_lived();
