@@ -101,7 +101,7 @@ static const char *const others[] = {
 	"unanswered",
 };
 
-/* What a line has room for. */
+/* A shape says what a line has room for. */
 struct shape {
 	bool both;   /* directions side by side, else one below the other */
 	bool totals; /* also since the endpoint was opened */

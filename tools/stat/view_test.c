@@ -266,7 +266,7 @@ static void test_filter(void **state)
 	assert_int_equal(wf_tools_view_key(&f->view, 'q'), WF_TOOLS_VIEW_QUIT);
 }
 
-/* What was chosen stays chosen wherever its row goes. */
+/* The chosen row stays chosen wherever it goes. */
 static void test_chosen(void **state)
 {
 	struct fixture *f = *state;

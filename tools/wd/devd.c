@@ -59,8 +59,8 @@ static const char *scenario_of(const struct uacce_dev_info *dev)
 	}
 }
 
-/* What `weft stat` shows of a device, where we may look into its process: pages
- * have names that may be cut short. */
+/* Prints what `weft stat` shows of a device, if we may look into its process:
+ * pages have names that may be cut short. */
 static void print_counters(const struct wf_tools_scan *scan, const char *path)
 {
 	const struct wf_tools_page *page = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who waits for whom, and where the chains of waiting end. A node is a process;
- * an edge is a wait that is old enough. A chain ends at a process that is
- * stopped, makes no progress, does not read its completions, or waits for
- * nobody; at an address that nobody has; or in a circle.
+ * The graph says who waits for whom, and where the chains of waiting end. A
+ * node is a process; an edge is a wait that is old enough. A chain ends at a
+ * process that is stopped, makes no progress, does not read its completions, or
+ * waits for nobody; at an address that nobody has; or in a circle.
  */
 #ifndef WF_TOOLS_WHY_GRAPH_H
 #define WF_TOOLS_WHY_GRAPH_H
