@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What tests of RMA and atomics share beyond common/fabric.h: memory that peers
+ * Tests of RMA and atomics share this beyond common/fabric.h: memory that peers
  * may access, and waiting for their accesses.
  */
 #ifndef WEFT_TESTS_RMA_UTIL_H
