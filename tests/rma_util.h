@@ -128,7 +128,7 @@ static inline void rma_check_size(struct weft_test *t, fi_addr_t peer,
 	CHECK(weft_test_holds(buf, len, seed));
 }
 
-/* The target has withdrawn its key: whoever reads is told so. */
+/* The target has withdrawn its key: a reader is told so. */
 static inline void rma_check_withdrawn(struct weft_test *t, fi_addr_t peer,
 				       const struct rma_target *target)
 {

@@ -34,8 +34,8 @@ struct plan {
 	size_t n_ways;
 };
 
-/* All that grow by messages, RMA and atomics: what is not expected to grow
- * must not. */
+/* All that grow by messages, RMA and atomics: a counter that is not expected to
+ * grow must not. */
 static const char *const names[] = {
 	"sent_inline",	    "sent_inline_bytes",
 	"sent_eager",	    "sent_eager_bytes",

@@ -128,10 +128,10 @@ void wd_alg_end(struct wd_comp_ctx *ctx);
 
 /*
  * Asynchronous. The context, src and dst belong to the library until the
- * callback has begun; it is called exactly once for every call that returned
- * 0, by whoever calls wd_alg_poll(), or by the poll thread. @result is what
- * the synchronous call would have returned, or -ECANCELED.
- * A context carries one job at a time (-EBUSY).
+ * callback has begun; it is called exactly once for every call that returned 0,
+ * by a thread that calls wd_alg_poll(), or by the poll thread. @result is what
+ * the synchronous call would have returned, or -ECANCELED. A context carries
+ * one job at a time (-EBUSY).
  */
 typedef void (*wd_comp_callback)(struct wd_comp_ctx *ctx, int result,
 				 void *arg);

@@ -357,7 +357,7 @@ static struct job *make_job(struct wd_comp_ctx *ctx, bool inflate,
 	return job;
 }
 
-/* Before the lists of jobs: what wd_alg_async_fini() waits for. */
+/* Counts the job before the lists have it: wd_alg_async_fini() waits for it. */
 static int enter(struct wd_comp_ctx *ctx, struct job *job)
 {
 	void *none = NULL;

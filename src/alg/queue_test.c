@@ -174,7 +174,7 @@ static void check_unpacks(const uint8_t *packed, size_t len)
 	assert_memory_equal(plain, data, SIZE);
 }
 
-/* One job, and who did it. */
+/* Does one job, and returns the driver that did it. */
 static const char *pack(const void *src)
 {
 	struct wd_comp_ctx ctx = { .alg_type = WD_COMP_GZIP, .comp_level = 6 };

@@ -428,7 +428,8 @@ static bool is_current(const struct found *f, const struct wf_alg_want *want,
 struct wf_alg_slot *wf_alg_registry_get(const struct wf_alg_want *want)
 {
 	struct found *f = place_of(want);
-	/* Before the search: what is registered meanwhile makes it old. */
+	/* Before the search: a driver that is registered meanwhile makes it
+	 * old. */
 	unsigned int now = atomic_load_explicit(&changes, memory_order_acquire);
 	struct entry *entry;
 

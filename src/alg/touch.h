@@ -11,8 +11,9 @@
 
 #include <weft/wd_comp_drv.h>
 
-/* Asks the kernel about each page, so that no signal is met; what is in memory
- * stays. False: it is not mapped, not for this access, or nobody knows. */
+/* Asks the kernel about each page, so that no signal is met; the contents of
+ * memory stay. False: it is not mapped, not for this access, or nobody
+ * knows. */
 bool wf_alg_touch_job(const struct wd_comp_job *job);
 
 #endif

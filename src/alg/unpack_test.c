@@ -584,7 +584,7 @@ static void test_fixed_before(void **state)
 	assert_true(again);
 }
 
-/* One stream of any format; what is behind it is left. */
+/* One stream of any format; bytes behind it are left. */
 static void test_formats(void **state)
 {
 	(void)state;

@@ -55,8 +55,8 @@ static void test_refuses_bad_pools(void **state)
 	assert_int_equal(smm_available(memory, NULL), 0);
 }
 
-/* Every size of pool, at every odd address: what does not fit is refused, what
- * is given lies inside. */
+/* Every size of pool, at every odd address: a request that does not fit is
+ * refused, and memory that is given lies inside. */
 static void test_any_memory(void **state)
 {
 	static uint8_t memory[20000];
@@ -440,7 +440,7 @@ static void test_kept_is_taken(void **state)
 	free(memory);
 }
 
-/* Memory that becomes a pool again: what was kept of the old one is not given
+/* Memory that becomes a pool again: a kept block of the old one is not given
  * out. */
 static void test_kept_of_the_past(void **state)
 {

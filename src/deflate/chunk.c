@@ -314,7 +314,7 @@ static enum outcome read_tables(struct wf_chunk *c, struct bits *b,
 	uint8_t pre[WF_TABLE_PRES] = { 0 };
 	unsigned int lits, dists, pres, n = 0;
 
-	/* 56 bits: what is before the lengths takes 14, they take 57. */
+	/* 56 bits: the part before the lengths takes 14, they take 57. */
 	refill(b);
 	lits = take(b, 5) + 257;
 	dists = take(b, 5) + 1;

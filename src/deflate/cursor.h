@@ -41,7 +41,8 @@ enum wf_step {
 };
 
 /* Takes bytes one at a time until there are @count bits (at most 32); false
- * where the input ends: what there was is taken then, as zlib does. */
+ * where the input ends: the bits that there were are taken then, as zlib
+ * does. */
 static inline bool wf_cursor_need(struct wf_cursor *c, unsigned int count)
 {
 	while (c->bits < count) {

@@ -24,7 +24,8 @@ static int setup(void **state)
 {
 	(void)state;
 	rig_init(&rig);
-	/* Not while a test looks: what lingers is ended by signals here. */
+	/* Not while a test looks: a process that lingers is ended by signals
+	 * here. */
 	wf_devd_errand_ms = 60000;
 	rig.config.workers = 1;
 	rig.config.clients = 20;
@@ -277,8 +278,8 @@ static void halt(void)
 		;
 }
 
-/* The device has it alone, with @n others before it, when it goes on: whoever
- * closes it last waits. */
+/* The device has it alone, with @n others before it, when it goes on: the
+ * process that closes it last waits. */
 static void send_lingering(int sock, uint16_t op, size_t n)
 {
 	int fds[2] = { eventfd(0, EFD_CLOEXEC), lingering_socket() };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory that a client keeps when its channel is closed counts until it is gone.
- * The bug it guards against: whoever opened a channel, reserved memory, kept the
- * mapping and closed the channel, again and again, had all memory of the machine,
- * charged to the device, and no limit counted it.
+ * Memory that a client keeps when its channel is closed counts until it is
+ * gone. The bug it guards against: a client that opened a channel, reserved
+ * memory, kept the mapping and closed the channel, again and again, had all
+ * memory of the machine, charged to the device, and no limit counted it.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -111,8 +111,8 @@ static void test_reserve_sva(void **state)
 	free(other);
 }
 
-/* Reserved memory is the program's until it releases the channel: what is in it
- * outlives the channel's end at the device. */
+/* Reserved memory is the program's until it releases the channel: its contents
+ * outlive the channel's end at the device. */
 static void test_stop_keeps(void **state)
 {
 	struct wf_drv_device device;

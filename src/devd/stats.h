@@ -76,7 +76,7 @@ void wf_devd_stats_close(struct wf_devd *devd);
  * memory there is none. */
 void wf_devd_stats_open_user(struct wf_devd *devd, struct wf_devd_user *user);
 
-/* Before a channel goes: what it has counted stays with its device and its user. */
+/* Before a channel goes: its counts stay with its device and its user. */
 void wf_devd_stats_keep(struct wf_devd_chan *chan);
 
 /* Adds up. True if jobs were done since the last time. */

@@ -140,7 +140,7 @@ static void unmap_queues(struct wf_drv_device *device)
 {
 	free(device->slots);
 	wf_queue_ids_fini(&device->ids);
-	/* A child never had them: what lies there now is not ours. */
+	/* A child never had them: memory that lies there now is not ours. */
 	if (device->foreign)
 		return;
 	munmap(device->dus, device->dus_size);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unit tests of the matcher: who meets whom, in which order; and random runs
- * side by side with two plain lists that are searched from the front.
+ * Unit tests of the matcher: which message meets which receive, and in which
+ * order; and random runs side by side with two plain lists that are searched
+ * from the front.
  */
 #include "match/match.h"
 

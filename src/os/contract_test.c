@@ -130,7 +130,7 @@ static void test_mappings_come_and_go(void **state)
 			 0);
 	assert_true(wf_os_is_mapped(at, page));
 	*(int *)at = 7;
-	/* At the same place: what was there is gone. */
+	/* At the same place: the old mapping is gone. */
 	again = at;
 	assert_int_equal(wf_os_mmap(&again, page, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,

@@ -470,9 +470,9 @@ static void send_and_forget(uint64_t number)
 	}
 }
 
-/* Bug: who lost its connection, and then let the peer go twice before it heard of
- * it, began two lives with the same id: messages of the second had the numbers of
- * the first, and the other side took them for those. */
+/* Bug: a side that lost its connection, and then let the peer go twice before
+ * it heard of it, began two lives with the same id: messages of the second had
+ * the numbers of the first, and the other side took them for those. */
 static void test_two_lives(void **state)
 {
 	(void)state;

@@ -155,7 +155,7 @@ static void test_dies_unexpected(void **state)
 	script_close(s);
 }
 
-/* A number that does not come: what follows it is delivered. */
+/* A number that does not come: the messages that follow it are delivered. */
 static void test_skip(void **state)
 {
 	struct script *s = begin();

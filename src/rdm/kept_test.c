@@ -340,7 +340,8 @@ static void test_levels(void **state)
 	end(net);
 }
 
-/* As the kernel does when a process is killed: what it has not read is gone. */
+/* As the kernel does when a process is killed: the messages that it has not
+ * read are gone. */
 static void kill_sockets(struct node *n)
 {
 	struct wf_list *head = &wf_tcp_dev_of(n->ep.nic)->conns, *pos, *tmp;

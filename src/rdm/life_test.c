@@ -202,7 +202,7 @@ static void revive(struct net *net, const struct wf_rdm_ep_attr *attr, int who)
 }
 
 /* The peer restarts with more requests under way than are looked at in one go:
- * what is sent to the new one is not taken for a request to the old one. */
+ * a packet to the new one is not taken for a request to the old one. */
 static void test_restart(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();

@@ -249,7 +249,8 @@ static void test_any_order(void **state)
 		walk(seed);
 }
 
-/* Nothing crosses: who loses the other begins anew, and the other follows. */
+/* Nothing crosses: the side that loses the other begins anew, and the other
+ * follows. */
 static void test_rules(void **state)
 {
 	struct wf_rdm_life a, b;

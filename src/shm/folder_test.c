@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Endpoints in a folder: found by place and address, and by an address alone
- * where only one has it. Leftovers refuse and go away; what listens stays.
+ * where only one has it. Leftovers refuse and go away; sockets that listen
+ * stay.
  */
 #include "shm/folder.h"
 

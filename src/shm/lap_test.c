@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Unit tests of laps with a model: a writer that follows the rules of out.c, a
- * reader that is late and tells of its progress later still, and a note for
- * every place of who needs it. Counts start shortly before they wrap.
+ * reader that is late and tells of its progress later still, and for every
+ * place a note that says who needs it. Counts start shortly before they wrap.
  */
 #include "shm/lap.h"
 

@@ -388,8 +388,9 @@ static void test_no_memory_to_use(void **state)
 	}
 }
 
-/* Bug: we have no descriptors for the welcome and start again, and have no memory
- * to open our end of the second channel: what the peer had sent was lost. */
+/* Bug: we have no descriptors for the welcome and start again, and have no
+ * memory to open our end of the second channel: the messages that the peer had
+ * sent were lost. */
 static void test_no_memory_to_start_over(void **state)
 {
 	struct world *w = *state;

@@ -435,7 +435,7 @@ static void test_full_completions_sleep(void **state)
 	joined_close(j);
 }
 
-/* The transmit depth is a hard limit; what is refused leaves no trace. */
+/* The transmit depth is a hard limit; a refused operation leaves no trace. */
 static void test_full_depth(void **state)
 {
 	struct joined *j = joined_open(WF_SHM_WAY_SELF);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unit tests of a channel's memory: what is made can be mapped, cannot be
- * resized, and nothing else is accepted.
+ * Unit tests of a channel's memory: a region that one side makes can be mapped
+ * by the other, cannot be resized, and nothing else is accepted.
  */
 #include "shm/region.h"
 

@@ -160,7 +160,8 @@ static void test_off(void **state)
 	assert_int_equal(next(&j->to_core, &to, WF_TRACE_TAKE)->len, 1);
 }
 
-/* Bug: what came through a ring that was not watched was recorded late. */
+/* Bug: a message that came through a ring that was not watched was recorded
+ * late. */
 static void test_unwatched(void **state)
 {
 	struct crowd *c = crowd_open(CROWD, JOINED_SLOTS_LOG2);

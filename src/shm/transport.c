@@ -97,8 +97,8 @@ err_stats:
 	return err;
 }
 
-/* Replies that found no room: who sent a message that we have would learn that it
- * failed. */
+/* Replies that found no room: the sender of a message that we have would learn
+ * that it failed. */
 static bool flush_replies(struct wf_shm_ep *ep)
 {
 	struct wf_list *pos, *tmp;
@@ -302,8 +302,8 @@ static enum wf_polled shm_poll(void *self)
 	return WF_POLLED_WAITING;
 }
 
-/* While events are recorded there is no short way: what each poll takes is to
- * be seen. */
+/* While events are recorded there is no short way: the trace is to show what
+ * each poll takes. */
 static enum wf_polled traced_poll(void *self)
 {
 	struct wf_shm_ep *ep = self;

@@ -116,8 +116,8 @@ static void test_limit(void **state)
 	replace_driver(&small, &driver);
 }
 
-/* Output that is kept for later calls has a limit for all streams: what is
- * beyond it is decoded when it is wanted. */
+/* Output that is kept for later calls has a limit for all streams: data beyond
+ * it are decoded when they are wanted. */
 static void test_kept(void **state)
 {
 	size_t n = pack(-15, SIZE, NULL, 0);

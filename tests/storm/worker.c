@@ -632,8 +632,9 @@ static void begin_life(void)
 			if (pair->ring[k].fate == STORM_PENDING)
 				pair->ring[k].fate = STORM_FAILED;
 	}
-	/* Said before the endpoint is there: whoever reads its memory after that
-	 * knows that it is not what was written to the one before. */
+	/* Said before the endpoint is there: a process that reads its memory
+	 * after that knows that it is not what was written to the one
+	 * before. */
 	mine()->life++;
 	open_endpoint();
 	mine()->up = true;

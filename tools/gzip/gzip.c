@@ -57,7 +57,7 @@ void wf_tools_gzip_say(const struct wf_gzip_io *io, const char *text)
 	fprintf(stderr, "%s: %s: %s\n", program, name, text);
 }
 
-/* -errno; what is wrong is wrong with the output. */
+/* -errno; the error is one of the output. */
 static int note_full(struct wf_gzip_io *io)
 {
 	int err = errno;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names of files: what the output is called, and which file is meant.
+ * Names of files: the name of the output, and which file is meant.
  */
 #include "tools/gzip/gzip.h"
 

@@ -249,7 +249,7 @@ static void write_block(const struct wf_tools_sheet *sheet,
 	const struct wf_tools_endpoint *ep = row->now;
 	double age = difftime(time(NULL), (time_t)ep->page.started);
 
-	/* As `weft why` names it; what matters most comes first, because a
+	/* As `weft why` names it; the most important comes first, because a
 	 * narrow terminal cuts the rest off. */
 	fprintf(out, "%spid %d (%s",
 		wf_tools_paint(sheet->paint, WF_TOOLS_STRONG), (int)ep->pid,

@@ -50,7 +50,8 @@ static void test_jobs(void **state)
 	assert_int_equal(job.rank, -1);
 	assert_int_equal(PARSE("PMI_RANK=99999999999999999999").rank, -1);
 	assert_int_equal(parse(NULL, 0).rank, -1);
-	/* The block may be cut anywhere: what has no end does not count. */
+	/* The block may be cut anywhere: a block without an end does not
+	 * count. */
 	assert_int_equal(parse("PMI_RANK=12", 11).rank, -1);
 	assert_string_equal(PARSE("PMI_RANK=1\0PBS_JOBID=a\033[2J b").id,
 			    "a?[2J?b");

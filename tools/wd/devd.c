@@ -154,8 +154,8 @@ static void catch_signals(bool reloads)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	/* Without a file there is nothing to read again, and who started us
-	 * may be a terminal that is closed. */
+	/* Without a file there is nothing to read again: SIGHUP then comes from
+	 * a terminal that is closed. */
 	if (reloads)
 		action = (struct sigaction){ .sa_handler = on_hangup };
 	sigaction(SIGHUP, &action, NULL);

@@ -10,7 +10,8 @@
 
 #include "tools/why/find.h"
 
-/* Why others wait. The second column is its name in JSON. */
+/* These are the reasons why others wait. The second column is its name in
+ * JSON. */
 #define WF_TOOLS_REASONS(X)                                                    \
 	X(STOPPED, "stopped")	      /* by a signal or a debugger */          \
 	X(DEAD, "dead")		      /* ended; its parent has not noticed */  \

@@ -183,8 +183,8 @@ static void test_verdicts(void **state)
 			 WF_TCP_REFUSE);
 	hello.number = 4;
 	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true), WF_TCP_TAKE);
-	/* Said before the other side welcomed ours, which has ended since: what
-	 * it says of frames is out of date. */
+	/* Said before the other side welcomed ours, which has ended since: its
+	 * numbers of frames are out of date. */
 	chan.welcomed = 6;
 	hello.number = 5;
 	hello.known = 8;
@@ -324,7 +324,7 @@ static void test_cut_rdma(void **state)
 	pair_close(&p);
 }
 
-/* A process takes the place of another: what was for the old one ends with an
+/* A process takes the place of another: a request for the old one ends with an
  * error, and the new one is reached. */
 static void test_restart(void **state)
 {

@@ -382,8 +382,8 @@ static inline void wf_tcp_probe_want(struct wf_tcp_dev *dev,
 
 int wf_tcp_pass(struct wf_tcp_dev *dev);
 void wf_tcp_pass_pump(struct wf_tcp_dev *dev, size_t quantum);
-/* Before a sleep: what is owed leaves, room is watched for. When there is
- * something to do next. */
+/* Before a sleep: owed acknowledgements leave, room is watched for. When there
+ * is something to do next. */
 uint64_t wf_tcp_pass_rest(struct wf_tcp_dev *dev);
 uint64_t wf_tcp_pass_attend(struct wf_nic_attend *attend, bool woken);
 int wf_tcp_pass_start(struct wf_tcp_dev *dev);

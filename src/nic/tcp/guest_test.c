@@ -453,8 +453,8 @@ static void drip(struct pair *p, int fd, const void *bytes, size_t len)
 }
 
 /* One that says a byte a second gets no further than others, and keeps nobody
- * waiting: its hello has its time, whatever comes of it meanwhile; what it says
- * afterwards is taken when it is whole. */
+ * waiting: its hello has its time, whatever comes of it meanwhile; its next
+ * bytes are taken when it is whole. */
 static void test_drip(void **state)
 {
 	const struct wf_tcp_hello greeting = guest_hello(PORT, WF_TCP_SMALL);

@@ -236,8 +236,8 @@ static void test_late(void **state)
 	pair_close(&p);
 }
 
-/* The connection breaks before the peer has read it: what goes again is what was
- * sent, though its memory is the user's since. */
+/* The connection breaks before the peer has read it: the same bytes are sent
+ * again, though its memory is the user's since. */
 static void test_late_again(void **state)
 {
 	struct wf_tcp_peer *peer;

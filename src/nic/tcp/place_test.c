@@ -143,7 +143,7 @@ static void test_placed(void **state)
 	pair_close(&p);
 }
 
-/* The user takes its time: what is behind the message comes meanwhile. */
+/* The user takes its time: the bytes behind the message come meanwhile. */
 static void test_late(void **state)
 {
 	uint8_t *at;

@@ -300,8 +300,8 @@ static void test_part_breaks(void **state)
 	part(true, true);
 }
 
-/* All of it was written, and the peer has taken some when the connection breaks:
- * what it has is not sent again. */
+/* All of it was written, and the peer has taken some when the connection
+ * breaks: the messages that it has are not sent again. */
 static void test_breaks(void **state)
 {
 	struct wf_tcp_chan *chan;
@@ -404,7 +404,7 @@ static void test_refused(void **state)
 	pair_close(&p);
 }
 
-/* Given up by the user in the middle of a frame: what the peer has of it is
+/* Given up by the user in the middle of a frame: the part that the peer has is
  * counted, and what follows arrives. */
 static void test_flushed(void **state)
 {

@@ -124,7 +124,7 @@ static void test_send_fails(void **state)
 	}
 }
 
-/* Not for a while: nothing is sent, nothing is lost, and whoever sleeps does not
+/* Not for a while: nothing is sent, nothing is lost, and a sleeper does not
  * sleep for ever. */
 static void test_send_fails_for_long(void **state)
 {

@@ -338,9 +338,9 @@ static void test_restart(void **state)
 	pair_close(&p);
 }
 
-/* The new process sends first, and nothing is under way to the old one. When its
- * packet is handed over, our connection is known to be lost: what the user
- * answers does not go to the process that is gone. */
+/* The new process sends first, and nothing is under way to the old one. When
+ * its packet is handed over, our connection is known to be lost: the user's
+ * answer does not go to the process that is gone. */
 static void test_restart_sends(void **state)
 {
 	struct wf_nic_attr attr = pair_attr(AF_INET);
@@ -368,8 +368,8 @@ static void test_restart_sends(void **state)
 	pair_close(&p);
 }
 
-/* The user gives a peer up: what it had posted ends, and nothing of it comes
- * after what it posts later. */
+/* The user gives a peer up: the requests that it had posted end, and nothing of
+ * it comes after what it posts later. */
 static void test_abandoned(void **state)
 {
 	struct wf_nic_wr wr;

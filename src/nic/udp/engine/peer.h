@@ -29,8 +29,8 @@ enum wf_udp_op_kind {
 };
 
 struct wf_udp_op {
-	/* Set by the owner before wf_udp_engine_submit(); what may stay 0 is
-	 * 0 then. */
+	/* Set by the owner before wf_udp_engine_submit(); members that may stay
+	 * 0 are 0 then. */
 	struct wf_udp_peer *peer;
 	uint8_t kind;
 	uint8_t rnr_retry; /* refusals for want of a receive that it takes;
