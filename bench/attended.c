@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How long a process that computes keeps its peers waiting: remote reads of its
- * memory, and messages that it must acknowledge, while it makes no call of
- * libfabric. Prints half of them, 9 of 10 and 99 of 100, in microseconds, and the
- * same while it polls. It uses libfabric only.
+ * This program measures how long a process that computes keeps its peers
+ * waiting: remote reads of its memory, and messages that it must acknowledge,
+ * while it makes no call of libfabric. Prints half of them, 9 of 10 and 99 of
+ * 100, in microseconds, and the same while it polls. It uses libfabric only.
  *
  *	FI_WEFT_SHM=0 build/bench/attended [-p PROVIDER] [-n COUNT] [-c]
  *
@@ -23,7 +23,7 @@
 
 enum { NAME = 64, SIZE = 64, PAUSE_US = 5000, MEMORY = 4096 };
 
-/* What the computing process tells the other. */
+/* This struct holds what the computing process tells the other. */
 struct told {
 	char name[NAME];
 	uint64_t key, base;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How long a small message takes while large ones, or remote writes, go to the same
- * peer. One process keeps a number of them under way and sends 8 bytes with the
- * time now and then; the other prints when half of these, 9 of 10 and 99 of 100
- * were received, in microseconds, and the bytes per second of the large ones. It
- * uses libfabric only.
+ * This program measures how long a small message takes while large ones, or
+ * remote writes, go to the same peer. One process keeps a number of them under
+ * way and sends 8 bytes with the time now and then; the other prints when half
+ * of these, 9 of 10 and 99 of 100 were received, in microseconds, and the bytes
+ * per second of the large ones. It uses libfabric only.
  *
  *	FI_WEFT_SHM=0 build/bench/behind [-p PROVIDER] [-n COUNT] [-w WINDOW]
  *					 [-s SIZE,...] [-m | -r]
@@ -162,7 +162,7 @@ static void hear(const char *what, size_t size, bool writes, double *us)
 			receive(memory, size, LARGE_TAG, context);
 		}
 	}
-	/* What is left is for the next size. */
+	/* The rest is for the next size. */
 	for (unsigned int i = 0; i < SMALLS; i++)
 		(void)fi_cancel(&ep->fid, &small[i]);
 	for (unsigned int i = 0; size && !writes && i < window; i++)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What choice by cost is worth: asynchronous jobs of several sizes and numbers,
- * with drivers that are considered (WD_COMP_CONSIDER) beside the libraries alone,
- * on the same data. Four processes take turns, batch by batch: the libraries
- * twice, so that the noise of the machine is seen, the choice, and the considered
- * drivers alone. The time of a batch is the mean of all batches, with those that
- * went to a slower driver so that it stays known. All outputs of the last batch
- * are compared.
+ * This program measures what choice by cost gains: it runs asynchronous jobs of
+ * several sizes and numbers, with drivers that are considered
+ * (WD_COMP_CONSIDER) beside the libraries alone, on the same data. Four
+ * processes take turns, batch by batch: the libraries twice, so that the noise
+ * of the machine is seen, the choice, and the considered drivers alone. The
+ * time of a batch is the mean of all batches, with those that went to a slower
+ * driver so that it stays known. All outputs of the last batch are compared.
  *
  *	choice [-d DRIVERS | -p PROFILE] [-m MIB] [-r ROUNDS] [-s BYTES]
  *
@@ -62,7 +62,7 @@ struct worker {
 static const size_t sizes[] = { 4096, 65536, 1u << 20 };
 static const size_t numbers[] = { 1, 16, 64, 256, 1024, 4096 };
 
-/* What choice_device.c is. */
+/* These are the profiles of choice_device.c. */
 static const struct profile {
 	const char *name, *delay_us, *gather_us, *ps;
 } profiles[] = {

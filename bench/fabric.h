@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What programs that measure over libfabric's API share: a provider for tagged
- * messages, and endpoints with an AV and one completion queue. A call that fails
- * ends the program with a line that names it.
+ * Programs that measure over libfabric's API share this: a provider for tagged
+ * messages, and endpoints with an AV and one completion queue. A call that
+ * fails ends the program with a line that names it.
  */
 #ifndef WF_BENCH_FABRIC_H
 #define WF_BENCH_FABRIC_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How flows share a link that is full: flows of a device of weft alone, as many
- * kernel TCP flows alone (the reference), and half of each together, with each
- * congestion control that the kernel has. The link is that of the tests: a rate, a
- * delay, a queue that drops its tail.
+ * This program measures how flows share a link that is full: flows of a device
+ * of weft alone, as many kernel TCP flows alone (the reference), and half of
+ * each together, with each congestion control that the kernel has. The link is
+ * that of the tests: a rate, a delay, a queue that drops its tail.
  */
 #include <assert.h>
 #include <errno.h>
@@ -35,7 +35,7 @@
 static const char *device = "udp";
 static int flow_count = 2;
 
-/* Who shares the link; halves of the flows. */
+/* These rivals share the link; the numbers are halves of the flows. */
 static const struct rival {
 	const char *name;
 	const char *control; /* of the kernel's flows */

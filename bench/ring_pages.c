@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whether rings would gain from huge pages: what a bare ring takes with many
- * peers, in random order and one message at a time, if its memory is in pages of
- * 4 KiB, in a huge page of its own (of the system's pool, or made by
- * MADV_COLLAPSE), or packed with other rings into huge pages of the pool. It has
- * the places of a ring of ours (shm/ring_defs.h, shm/lap.h), and one peer plays all
- * of them, because the pages count and not the processes.
+ * This program measures whether rings would gain from huge pages: what a bare
+ * ring takes with many peers, in random order and one message at a time, if its
+ * memory is in pages of 4 KiB, in a huge page of its own (of the system's pool,
+ * or made by MADV_COLLAPSE), or packed with other rings into huge pages of the
+ * pool. It has the places of a ring of ours (shm/ring_defs.h, shm/lap.h), and
+ * one peer plays all of them, because the pages count and not the processes.
  *
  *	ring_pages [CPU OTHER_CPU]
  *

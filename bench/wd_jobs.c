@@ -54,7 +54,7 @@ static const struct load {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* What the processes share. */
+/* This struct holds what the processes share. */
 struct board {
 	atomic_uint ready, failed;
 	_Atomic uint64_t start, end; /* by the clock */

@@ -26,7 +26,7 @@
 static unsigned mtu = 1500;
 static char **commands[WIRE_HOSTS];
 
-/* What both hosts see. */
+/* Returns what both hosts see. */
 static _Atomic int *over_of(struct wire *wire)
 {
 	return (_Atomic int *)(((uintptr_t)wire->user + 63) & ~(uintptr_t)63);

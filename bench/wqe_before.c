@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What bench/wqe_copy compares with: a post whose descriptor goes to the ring
- * by one call per 8 bytes, and one with a plain loop. Compiled several times
- * (bench/meson.build) at the optimization level that WQE_SUFFIX names;
+ * bench/wqe_copy compares with these two: a post whose descriptor goes to the
+ * ring by one call per 8 bytes, and one with a plain loop. Compiled several
+ * times (bench/meson.build) at the optimization level that WQE_SUFFIX names;
  * WQE_HELPER says whether the helper stays a function call.
  */
 #include "wqe_variants.h"

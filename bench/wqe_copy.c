@@ -2,8 +2,8 @@
 /*
  * Posting one 64-byte descriptor: one call per 8 bytes, a loop, and the copies
  * of src/queue, side by side. Instructions, calls and stack are counted; times
- * are on ordinary memory, in turns, medians. What only write-combined device
- * memory could show is in docs/wqe.md.
+ * are on ordinary memory, in turns, medians. docs/wqe.md says which effects
+ * only write-combined device memory could show.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -168,8 +168,8 @@ static void time_all(int turns)
 	}
 }
 
-/* What valgrind prints: "Collected : N". -1: none here, or it does not know
- * the instructions. */
+/* Returns the N that valgrind prints as "Collected : N". -1: none here, or it
+ * does not know the instructions. */
 static double callgrind(const struct variant *v, const char *self)
 {
 	char command[1024], line[256];

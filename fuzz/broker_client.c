@@ -41,7 +41,7 @@ struct program {
 	size_t left;
 };
 
-/* What all inputs share: the server without its threads. */
+/* This struct holds what all inputs share: the server without its threads. */
 struct world {
 	struct wf_devd devd;
 	struct wf_devd_worker worker;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the fuzz targets of software NICs share: a device with a queue pair, and
+ * The fuzz targets of software NICs share this: a device with a queue pair, and
  * registered memory between two guards that nobody may write to. A target adds
  * its peer.
  */

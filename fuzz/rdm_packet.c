@@ -199,8 +199,8 @@ static void open_world(struct world *w, uint8_t how)
 	way = wf_core_add(&w->core, &wf_rdm_transport, &w->ep);
 	need(!wf_rdm_ep_open(&w->ep, &attr, &w->core.host, way));
 	need(!wf_rdm_ep_wake(&w->ep));
-	/* What is sent lies where peers write to, and the attendant would send
-	 * it meanwhile. */
+	/* Outgoing data lie where peers write to, and the attendant would send
+	 * them meanwhile. */
 	wf_nic_attend_end(&wf_udp_dev_of(w->ep.nic)->attend);
 	w->ep.deny_reads = how & 4;
 	if (how & 8)

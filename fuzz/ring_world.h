@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the two halves of the hostile peer share: the state that an input runs
+ * The two halves of the hostile peer share this: the state that an input runs
  * in, and the input as a source of numbers. ring_peer.c owns the state and what
  * our endpoints do, ring_writes.c what the peer writes.
  */
@@ -72,7 +72,8 @@ uint64_t wf_fuzz_take_address(struct wf_fuzz_world *w);
 struct wf_shm_in *wf_fuzz_in_of(struct wf_fuzz_world *w);
 struct wf_shm_out *wf_fuzz_out_of(struct wf_fuzz_world *w);
 
-/* What the peer may write, one function for each step of the program. */
+/* These functions make the writes that the peer may make, one function for each
+ * step of the program. */
 void wf_fuzz_op_slot(struct wf_fuzz_world *w);
 void wf_fuzz_op_data(struct wf_fuzz_world *w);
 void wf_fuzz_op_share(struct wf_fuzz_world *w);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the hostile peer writes into its rings. Mostly what a correct peer could
- * write, so that the rest arrives in every state.
+ * This file makes the writes of the hostile peer into its rings. Mostly what a
+ * correct peer could write, so that the rest arrives in every state.
  */
 #include "ring_world.h"
 

@@ -114,7 +114,7 @@ static void take_stream(struct world *w, int i)
 	hear(w, i);
 }
 
-/* What a real peer would say, but for what the input changes. */
+/* Returns the hello of a real peer, but for what the input changes. */
 static struct wf_tcp_hello make_hello(struct world *w, int i,
 				      const uint8_t p[8])
 {

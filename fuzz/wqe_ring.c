@@ -191,7 +191,7 @@ static void put_addr(const struct world *w, uint32_t *lo, uint32_t *hi,
 
 static void step_send(struct world *w, struct input *in)
 {
-	/* What is put right: most of it. */
+	/* Most of the fields are put right. */
 	uint8_t how = draw_byte(in) | draw_byte(in), more = draw_byte(in);
 	struct wf_nic_tx_wqe wqe;
 	struct wf_nic_tx_sge *sge = wqe.sgl;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What tests of atomics share beyond rma_util.h.
+ * Tests of atomics share this beyond rma_util.h.
  */
 #ifndef WEFT_TESTS_AMO_UTIL_H
 #define WEFT_TESTS_AMO_UTIL_H

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What Debian's fi_info prints about weft: text for the user, hints that are
-fulfilled or refused, and variables that the manual explains."""
+"""Checks what Debian's fi_info prints about weft: text for the user, hints that
+are fulfilled or refused, and variables that the manual explains."""
 
 import os
 import pathlib

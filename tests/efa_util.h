@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What programs share that open weft and the efa provider of Debian's libfabric on
- * an EFA device, the one in software, each in a process of its own.
+ * Programs share this that open weft and the efa provider of Debian's libfabric
+ * on an EFA device, the one in software, each in a process of its own.
  */
 #ifndef WEFT_TESTS_EFA_UTIL_H
 #define WEFT_TESTS_EFA_UTIL_H

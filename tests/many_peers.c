@@ -343,7 +343,8 @@ static void check_resources(const struct weft_test_traces *before, int own)
 	CHECK(own || !refused);
 }
 
-/* What is written to standard error from now on; the file is deleted. */
+/* Returns a file that gets all writes to standard error from now on; the file
+ * is deleted. */
 static FILE *catch_lines(int *real)
 {
 	FILE *lines = tmpfile();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which operations generate completions: selective completion, and the levels
- * from FI_INJECT_COMPLETE to FI_DELIVERY_COMPLETE. Over TCP also what a peer that
- * has stopped keeps from completing.
+ * This test checks which operations generate completions: selective completion,
+ * and the levels from FI_INJECT_COMPLETE to FI_DELIVERY_COMPLETE. Over TCP also
+ * what a peer that has stopped keeps from completing.
  */
 #include "msg_util.h"
 

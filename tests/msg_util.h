@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What tests of message calls share beyond common/fabric.h.
+ * Tests of message calls share this beyond common/fabric.h.
  */
 #ifndef WEFT_TESTS_MSG_UTIL_H
 #define WEFT_TESTS_MSG_UTIL_H

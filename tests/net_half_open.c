@@ -2,7 +2,7 @@
 /*
  * A process on another host is killed while the network between the hosts is
  * gone: its kernel forgets the connection, and ours keeps one that nobody is
- * at. When the network is back, what was under way ends with errors at once,
+ * at. When the network is back, operations under way end with errors at once,
  * long before the dead time-out, and one line names the peer: as one that has
  * ended; or as one that another process has replaced, and then the messages of
  * that process arrive.

@@ -11,7 +11,7 @@
 
 static const struct weft_test_opts opts = { .any_node = true };
 
-/* To the other host and back. */
+/* Exchanges a message with the other host. */
 static void exchange(struct weft_test *t, fi_addr_t peer, uint8_t *out,
 		     uint8_t *in, uint64_t tag)
 {

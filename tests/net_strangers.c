@@ -24,7 +24,8 @@
 #define NOWHERE "10.77.0.0"
 #define GATEWAY "10.99.0.77"
 
-/* What lets a kernel answer more SYNs than it keeps. False: it cannot. */
+/* Turns on SYN cookies, with which a kernel answers more SYNs than it keeps.
+ * False: it cannot. */
 static bool use_cookies(void)
 {
 	int fd = open("/proc/sys/net/ipv4/tcp_syncookies", O_WRONLY);
@@ -148,7 +149,7 @@ static void echo(struct weft_test_line *line, void *arg)
 	free(bytes);
 }
 
-/* Bytes to the peer, and back. */
+/* Sends bytes to the peer, and expects them back. */
 static void ask(struct weft_test *t, struct weft_test_line *line,
 		fi_addr_t peer, uint64_t len, uint64_t seed)
 {

@@ -58,7 +58,7 @@ static struct board *board_of(struct wire *wire)
 	return (struct board *)(((uintptr_t)wire->user + 63) & ~(uintptr_t)63);
 }
 
-/* Of this namespace. */
+/* Sets the congestion control of this namespace. */
 static void set_control(void)
 {
 	FILE *file = fopen("/proc/sys/net/ipv4/tcp_congestion_control", "w");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the tests of libfabric objects share: checks that count failures, and a
+ * The tests of libfabric objects share this: checks that count failures, and a
  * domain to use.
  */
 #ifndef WEFT_TESTS_PROV_CHECK_H

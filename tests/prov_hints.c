@@ -383,7 +383,7 @@ static void test_hints(void)
 		for (struct fi_info *info = list; info; info = info->next)
 			CHECK(cases[i].good && cases[i].good(info), "%s",
 			      cases[i].name);
-		/* What fi_getinfo() returns must be accepted as a hint. */
+		/* A result of fi_getinfo() must be accepted as a hint. */
 		if (list) {
 			fi_freeinfo(get_info(API, NULL, NULL, 0, list, 0));
 			fi_freeinfo(list);

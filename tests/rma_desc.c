@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory that the application has registered and names in its calls (desc). On an
- * EFA device no operation registers such memory again, but for messages that their
- * receiver reads, which is counted here. What the descriptor says is never trusted:
- * memory that is partly or wholly outside of the registration, that may not be used
- * so, or whose registration was closed, is sent and received all the same. Without
- * such a device descriptors mean nothing.
+ * Memory that the application has registered and names in its calls (desc). On
+ * an EFA device no operation registers such memory again, but for messages that
+ * their receiver reads, which is counted here. The contents of the descriptor
+ * are never trusted: memory that is partly or wholly outside of the
+ * registration, that may not be used so, or whose registration was closed, is
+ * sent and received all the same. Without such a device descriptors mean
+ * nothing.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>

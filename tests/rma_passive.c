@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where CMA is permitted, the target of RMA takes no part: it makes no call of
+ * If CMA is permitted, the target of RMA takes no part: it makes no call of
  * libfabric while its peer reads and writes its memory. Deregistering takes
  * effect at once nevertheless.
  */

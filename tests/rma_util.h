@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What tests of RMA and atomics share beyond common/fabric.h: memory that peers
+ * Tests of RMA and atomics share this beyond common/fabric.h: memory that peers
  * may access, and waiting for their accesses.
  */
 #ifndef WEFT_TESTS_RMA_UTIL_H
@@ -128,7 +128,7 @@ static inline void rma_check_size(struct weft_test *t, fi_addr_t peer,
 	CHECK(weft_test_holds(buf, len, seed));
 }
 
-/* The target has withdrawn its key: whoever reads is told so. */
+/* The target has withdrawn its key: a reader is told so. */
 static inline void rma_check_withdrawn(struct weft_test *t, fi_addr_t peer,
 				       const struct rma_target *target)
 {

@@ -7,9 +7,9 @@
  * several times). `weft bench memory` counts touched pages only. The memory of
  * a pair is what is added when two endpoints of this process, each of which
  * already has a peer, begin to exchange messages: both rings and the
- * bookkeeping of both sides. What an endpoint allocates once, at its first
- * messages, counts as the endpoint's. Sockets belong to the kernel and are not
- * counted.
+ * bookkeeping of both sides. Memory that an endpoint allocates once, at its
+ * first messages, counts as the endpoint's. Sockets belong to the kernel and
+ * are not counted.
  *
  * survive_window.c tests growth over many messages.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What other users can do with names, where FI_WEFT_ALLOW_UID admits them.
+ * This test checks what other users can do with names if FI_WEFT_ALLOW_UID
+ * admits them.
  *
  * Bugs: the endpoint believed the address in a peer's hello, so a process of
  * another user could claim to be any fi_addr_t; and a process that already held

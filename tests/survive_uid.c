@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Processes of another user: by default they are refused in both directions
- * with FI_EACCES; FI_WEFT_ALLOW_UID admits them. Where the kernel then forbids
- * CMA between them, the ring carries large messages.
+ * with FI_EACCES; FI_WEFT_ALLOW_UID admits them. If the kernel then forbids CMA
+ * between them, the ring carries large messages.
  */
 #include "common/fabric.h"
 

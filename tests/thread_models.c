@@ -30,7 +30,7 @@ struct op {
 	atomic_int state;	   /* 0: pending, 1: done, otherwise an error */
 };
 
-/* What the threads share. */
+/* This struct holds what the threads share. */
 struct world {
 	struct weft_test t[THREADS]; /* ONE_EP: only the first */
 	fi_addr_t to[THREADS];

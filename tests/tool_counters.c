@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What `weft stat` shows is what was done: messages and bytes by the way that
- * `weft info` foretells for their size, with CMA, without it, and with CMA
- * refused by a filter; remote memory, atomics, messages without a receive,
+ * `weft stat` shows exactly the work that was done: messages and bytes by the
+ * path that `weft info` predicts for their size, with CMA, without it, and with
+ * CMA refused by a filter; remote memory, atomics, messages without a receive,
  * sleeping and waking. Each side looks at itself and at the other through the
  * command, as a user would.
  */
@@ -34,8 +34,8 @@ struct plan {
 	size_t n_ways;
 };
 
-/* All that grow by messages, RMA and atomics: what is not expected to grow
- * must not. */
+/* All that grow by messages, RMA and atomics: a counter that is not expected to
+ * grow must not. */
 static const char *const names[] = {
 	"sent_inline",	    "sent_inline_bytes",
 	"sent_eager",	    "sent_eager_bytes",
@@ -337,7 +337,7 @@ static void be_reached(struct weft_test *t, struct weft_test_line *line,
 	static uint64_t memory[500];
 	struct snapshot before = look();
 	const struct growth growth[] = {
-		/* What fits a record is one piece. */
+		/* A payload that fits a record is one piece. */
 		{ "served", plan->cma ? 4 : 9 },
 		{ NULL, 0 },
 	};

@@ -311,8 +311,8 @@ static void test_nobody(void)
 	end(&play);
 }
 
-/* Who waits for nothing is not blamed, and asking for one process leaves others
- * out. */
+/* A process that waits for nothing is not blamed, and asking for one process
+ * leaves others out. */
 static void test_quiet(void)
 {
 	enum role roles[] = { POLLS, POLLS };

@@ -51,7 +51,7 @@ static void test_calls(void)
 	while (fi_trywait(t.fabric, fids, 1) != -FI_EAGAIN)
 		weft_test_progress();
 	weft_test_wait(t.txcq, &comp);
-	/* What ends the last messages may wake it, but not again and again. */
+	/* The end of the last messages may wake it, but not again and again. */
 	for (int i = 0; i < 20; i++) {
 		while (fi_trywait(t.fabric, fids, 1) == -FI_EAGAIN)
 			CHECK(!weft_test_poll(t.txcq, &comp));

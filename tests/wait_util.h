@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What tests of waiting share beyond rma_util.h: sleeping like an application
+ * Tests of waiting share this beyond rma_util.h: sleeping like an application
  * that has a descriptor, and the processor time that it costs.
  */
 #ifndef WEFT_TESTS_WAIT_UTIL_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the provider weft lies, the library of the EFA device, and the program that MPI ranks run.
+ * This header finds the provider weft, the library of the EFA device, and the
+ * program that MPI ranks run.
  */
 #ifndef WF_TOOLS_LOCATE_H
 #define WF_TOOLS_LOCATE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which word a user may have meant who has misspelt one: of commands, options,
- * tests, providers and drivers.
+ * This header finds the word that a user has probably meant who has misspelt
+ * one: a command, option, test, provider or driver.
  */
 #ifndef WF_TOOLS_NEAR_H
 #define WF_TOOLS_NEAR_H

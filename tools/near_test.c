@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a misspelt word is taken for, and that what is like no word is taken for
- * none.
+ * These tests check that a misspelt word leads to the right one, and a word
+ * that is like no other to none.
  */
 #include "tools/near.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the command lines of subcommands have in common: numbers, times, process
+ * The command lines of subcommands have this in common: numbers, times, process
  * ids, and how a mistake is reported.
  */
 #ifndef WF_TOOLS_OPTIONS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Styles of the live view and of reports: what a terminal is told before and
- * after a text. What goes to a file or a pipe has none.
+ * after a text. Output to a file or a pipe has none.
  */
 #ifndef WF_TOOLS_PAINT_H
 #define WF_TOOLS_PAINT_H
@@ -34,7 +34,7 @@ struct wf_tools_paint {
  * characters are UTF-8. */
 void wf_tools_paint_open(struct wf_tools_paint *paint, bool terminal);
 
-/* What to write before a text. NORMAL ends every other style. */
+/* Returns the bytes to write before a text. NORMAL ends every other style. */
 const char *wf_tools_paint(const struct wf_tools_paint *paint,
 			   enum wf_tools_style style);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Walks /proc. It must not believe a file's name: whoever reads a memfd checks
- * its size and its seals first (wf_base_memfd_is_sound()).
+ * Walks /proc. It must not believe a file's name: code that reads a memfd
+ * checks its size and its seals first (wf_base_memfd_is_sound()).
  */
 #include "tools/proc.h"
 

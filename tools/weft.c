@@ -62,7 +62,8 @@ static const struct command commands[] = {
 	{ WF_TOOLS_CROWD_COMMAND, NULL, wf_tools_crowd_member_main },
 };
 
-/* What it is when it is called by one of these names, as a link to it. */
+/* The program is one of these commands when it is called by its name, as a link
+ * to it. */
 static const struct command called[] = {
 	{ "gzip", NULL, wf_tools_gzip_main },
 	{ "pigz", NULL, wf_tools_gzip_main },
@@ -119,7 +120,7 @@ static int finish(int status)
 	return status ? status : 1;
 }
 
-/* What weft itself does. */
+/* weft itself does these. */
 static const char *const own_words[] = { "help", "version", "--help",
 					 "--version" };
 

@@ -19,7 +19,7 @@
 #define WF_TOOLS_WRAP_STYLED(style) WF_TOOLS_WRAP_STYLE, '0' + (style)
 
 /* Columns of the terminal that @out writes to, 80 if it does not say; 0: it is
- * none, and whoever reads wants whole lines. */
+ * none, and the reader wants whole lines. */
 size_t wf_tools_wrap_columns(FILE *out);
 
 /* Lines of that terminal, 24 if it does not say; 0: it is none. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a batch holds and what it has the GPU do. A job to decompress is one
- * piece; one to compress is cut into pieces of 64 KiB, which are independent of
- * each other, end on a byte, and are put one after the other on their way back.
+ * This file decides what a batch holds and what it has the GPU do. A job to
+ * decompress is one piece; one to compress is cut into pieces of 64 KiB, which
+ * are independent of each other, end on a byte, and are put one after the other
+ * on their way back.
  */
 #include "cuda/batch.h"
 
@@ -73,7 +74,7 @@ void wf_cuda_batch_free(struct wf_batch *b, const struct wf_cu *cu)
 
 /* -- jobs ------------------------------------------------------------------ */
 
-/* What it takes of the batch's memory, at most. */
+/* Returns how much of the batch's memory the job takes, at most. */
 static size_t input_of(const struct wf_batch_job *j)
 {
 	size_t dict = j->job->dict_len ? aligned(j->job->dict_len) : 0;
@@ -363,7 +364,7 @@ static uint32_t join(int alg, uint32_t first, uint32_t second, uint32_t len)
 	return b << 16 | a;
 }
 
-/* What the pieces of a job say. */
+/* Sums up the results of the pieces of a job. */
 static void sum_up(const struct wf_batch *b, const struct wf_batch_job *j,
 		   struct wd_comp_job *job)
 {

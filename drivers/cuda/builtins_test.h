@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What CUDA's compiler knows without being told, as far as the kernels use it:
- * so that clang can compile them for a GPU where there is no CUDA. For a test
- * only.
+ * This header declares the names that CUDA's compiler knows by itself, as far
+ * as the kernels use them, so that clang can compile them for a GPU where there
+ * is no CUDA. For a test only.
  */
 #ifndef WF_CUDA_BUILTINS_TEST_H
 #define WF_CUDA_BUILTINS_TEST_H

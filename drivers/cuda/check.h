@@ -135,7 +135,8 @@ WF_PIECE_FN uint32_t wf_adler_piece(const uint8_t *data, uint32_t len,
 	for (uint32_t i = 0; i < WF_LANES; i++) {
 		uint32_t n = wf_slice_at(len, i + 1) - wf_slice_at(len, i);
 
-		/* What was summed before counts once more for each byte. */
+		/* The bytes that were summed before count once more for each
+		 * byte. */
 		b = (uint32_t)((b + (wf_u64)a * n + (parts[i] >> 16)) %
 			       WF_ADLER_BASE);
 		a = (a + (parts[i] & 0xffff)) % WF_ADLER_BASE;

@@ -15,9 +15,9 @@
 #define WF_DISTS 32u
 #define WF_END_OF_BLOCK 256u
 
-/* What a code means: its length, how many extra bits follow, and the literal
- * or the least value. 0: there is no such code, or it is longer than the
- * table's. */
+/* An entry says what a code means: its length, how many extra bits follow, and
+ * the literal or the least value. 0: there is no such code, or it is longer
+ * than the table's. */
 #define WF_ENTRY_LENGTH(entry) ((entry)&15u)
 #define WF_ENTRY_EXTRA(entry) ((entry) >> 4 & 15u)
 #define WF_ENTRY_LITERAL (1u << 8)
@@ -245,7 +245,7 @@ WF_PIECE_FAR uint32_t wf_codes_long(const struct wf_codes *c,
 			     size + 1, WF_CODE_MOST);
 }
 
-/* What the input that begins with @bits begins with: an entry, or 0. */
+/* Returns the entry for the code at the beginning of @bits, or 0. */
 WF_PIECE_FN uint32_t wf_codes_look(const struct wf_codes *c,
 				   const uint16_t *order, const uint32_t *table,
 				   uint32_t kind, uint32_t size, uint32_t bits)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is used of CUDA's driver interface (libcuda.so.1) and of its compiler
- * (libnvrtc): types, numbers and signatures as NVIDIA documents them. Both are
- * loaded at run time, so nothing of theirs is needed to build weft.
+ * This header declares the parts of CUDA's driver interface (libcuda.so.1) and
+ * of its compiler (libnvrtc) that are used: types, numbers and signatures as
+ * NVIDIA documents them. Both are loaded at run time, so nothing of theirs is
+ * needed to build weft.
  */
 #ifndef WF_CUDA_CUDA_DEFS_H
 #define WF_CUDA_CUDA_DEFS_H

@@ -223,7 +223,8 @@ WF_PIECE_FN void wf_piece_deflate(struct wf_piece *piece, const uint8_t *src,
 	wf_lanes_sync();
 	WF_ONE_LANE
 	{
-		/* What is left of a word; the room is a multiple of 4. */
+		/* The rest of a word is written; the room is a multiple of
+		 * 4. */
 		if (ok && p.bits)
 			wf_store(dst + p.at, s->out[0]);
 		piece->status = ok ? WF_PIECE_OK : WF_PIECE_FULL;

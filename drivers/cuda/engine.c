@@ -300,7 +300,7 @@ static bool is_due_locked(const struct wf_batch *b)
 	       now - b->begun > (count_in_flight() ? BUSY_NS : IDLE_NS);
 }
 
-/* With the context current. */
+/* The context is current. */
 static void pump_locked(void)
 {
 	for (int i = 0; i < BATCHES && !engine.failed; i++) {
@@ -356,7 +356,7 @@ static struct wf_batch *open_batch_locked(bool inflate)
 	return b;
 }
 
-/* A batch with a place for it, or NULL. With the context current. */
+/* A batch with a place for it, or NULL. The context is current. */
 static struct wf_batch *room_for_locked(const struct wf_batch_job *j)
 {
 	if (engine.open && wf_cuda_batch_fits(engine.open, j))
@@ -475,7 +475,7 @@ int wf_cuda_engine_submit(void *chan, struct wd_comp_job *const *jobs,
 		}
 		leave();
 		added = submit_some(chan, plans, count);
-		/* What is behind those that have no place is not taken. */
+		/* Items behind those that have no place are not taken. */
 		if (over && added < count)
 			jobs[taken + count]->done = 0;
 		taken += added + (over && added == count);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One GPU and its batches, shared by all channels of the process: jobs of
- * several threads go together. There is no thread of our own: whoever submits,
- * polls or waits moves the batches on. A batch is launched when it is full, or
- * when the GPU would be idle otherwise, so jobs gather while it works on
- * others.
+ * several threads go together. There is no thread of our own: each thread that
+ * submits, polls or waits moves the batches on. A batch is launched when it is
+ * full, or when the GPU would be idle otherwise, so jobs gather while it works
+ * on others.
  */
 #ifndef WF_CUDA_ENGINE_H
 #define WF_CUDA_ENGINE_H

@@ -113,7 +113,7 @@ static void test_batch(void **state)
 	}
 }
 
-/* What is wrong with a piece is said of it, and of no other. */
+/* A mistake in a piece is reported for it, and for no other. */
 static void test_damaged(void **state)
 {
 	struct wd_comp_ctx ctx = { .alg_type = WD_COMP_GZIP, .driver = "cuda" };
@@ -554,7 +554,8 @@ static void test_listed(void **state)
 	assert_non_null(mkdtemp(root));
 	setenv("WEFT_SYSFS", root, 1);
 	assert_int_equal(listed_node(), -1);
-	/* Who names no device does not get one that it cannot submit to. */
+	/* A caller that names no device does not get one that it cannot submit
+	 * to. */
 	assert_true(wd_request_channel(&any) < 0);
 	put_gpu(root, "0000:01:00.0", "3");
 	put_gpu(root, "module", "7");

@@ -142,7 +142,7 @@ WF_PIECE_FN uint8_t wf_writer_byte(const struct wf_writer *w, uint32_t i,
 WF_PIECE_FN void wf_writer_copy(struct wf_writer *w, uint32_t length,
 				uint32_t distance)
 {
-	/* What lanes wrote before is read by others now. */
+	/* Other lanes now read what lanes wrote before. */
 	wf_lanes_sync();
 	WF_EACH (i, length)
 		w->dst[w->at + i] = wf_writer_byte(w, i, distance);

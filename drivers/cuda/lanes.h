@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the code of a piece is written in: 32 lanes that work on one piece
+ * The code of a piece is written with these macros: 32 lanes work on one piece
  * together. The code is compiled twice. On a GPU the lanes are the threads of a
  * warp, and each runs all of it; in plain C one thread takes the lanes one
  * after the other, so that the same functions can be tested, and run by a

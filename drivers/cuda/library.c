@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds CUDA's libraries. What is loaded stays: libcuda has threads of its own.
+ * Finds CUDA's libraries. A library that was loaded stays loaded, because
+ * libcuda has threads of its own.
  */
 #include "cuda/library.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where GPUs are in the machine.
+ * This header finds where GPUs are in the machine.
  */
 #ifndef WF_CUDA_NODE_H
 #define WF_CUDA_NODE_H

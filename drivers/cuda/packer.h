@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a piece is compressed with: tokens in memory of the device, codes in
+ * A piece is compressed with this: tokens in memory of the device, codes in
  * shared memory, bits that become words. For the code of pieces only (lanes.h).
  */
 #ifndef WF_CUDA_PACKER_H

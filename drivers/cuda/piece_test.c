@@ -259,7 +259,7 @@ static void test_room(void **state)
 	free_room(packed, WF_PIECE_BOUND(20000));
 }
 
-/* What zlib makes, at each level, begins at any address, and follows other
+/* The output of zlib, at each level, begins at any address, and follows other
  * data. */
 static void test_zlib(void **state)
 {

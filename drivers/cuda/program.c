@@ -149,7 +149,8 @@ static int use_code(struct wf_cuda_program *p, const struct wf_cu *cu,
 	return -EINVAL;
 }
 
-/* Beside the plug-in: whoever may write there could write the plug-in, too. */
+/* Beside the plug-in: a user who may write there could write the plug-in,
+ * too. */
 static int use_prebuilt(struct wf_cuda_program *p, const struct wf_cu *cu)
 {
 	char path[4096], *end, *code;

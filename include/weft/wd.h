@@ -150,8 +150,9 @@ int wd_share_dma_addr(struct wd_chan *dst, struct wd_chan *src);
  * a bad channel. @dma_addr may be anything. */
 int wd_is_sharing(struct wd_chan *ch, void *dma_addr);
 
-/* What a descriptor must carry for @va: the address itself (SVA), or where
- * the device sees it. 0: not reserved memory of this channel, or no channel. */
+/* Returns the address that a descriptor must carry for @va: @va itself (SVA),
+ * or where the device sees it. 0: not reserved memory of this channel, or no
+ * channel. */
 uint64_t wd_get_dma_from_va(struct wd_chan *ch, void *va);
 
 /* The physical address (NOIOMMU). 0: not NOIOMMU, or not reserved memory. */

@@ -2,7 +2,7 @@
 /*
  * Warpdrive: compression. The application owns a struct wd_comp_ctx, fills in
  * what it wants, and calls wd_alg_deflate() or wd_alg_inflate(), or their
- * asynchronous forms. Which driver does the work is decided at the first data
+ * asynchronous forms. The driver that does the work is chosen at the first data
  * of a stream. Drivers register themselves: weft/wd_comp_drv.h.
  *
  * Every call returns 0 or a negative errno:
@@ -54,7 +54,7 @@ enum wd_comp_flush {
 
 #define WD_COMP_LEVEL_MOST 12
 
-/* What a stateful call wants next. */
+/* A stateful call returns one of these: it says what the call wants next. */
 enum wd_comp_status {
 	WD_COMP_MORE_IN,  /* all input taken, all output given */
 	WD_COMP_MORE_OUT, /* more output waits: call again with room */
@@ -128,10 +128,10 @@ void wd_alg_end(struct wd_comp_ctx *ctx);
 
 /*
  * Asynchronous. The context, src and dst belong to the library until the
- * callback has begun; it is called exactly once for every call that returned
- * 0, by whoever calls wd_alg_poll(), or by the poll thread. @result is what
- * the synchronous call would have returned, or -ECANCELED.
- * A context carries one job at a time (-EBUSY).
+ * callback has begun; it is called exactly once for every call that returned 0,
+ * by a thread that calls wd_alg_poll(), or by the poll thread. @result is what
+ * the synchronous call would have returned, or -ECANCELED. A context carries
+ * one job at a time (-EBUSY).
  */
 typedef void (*wd_comp_callback)(struct wd_comp_ctx *ctx, int result,
 				 void *arg);

@@ -60,7 +60,7 @@ struct wd_comp_mem {
 	void *opaque;
 };
 
-/* What a driver can do. */
+/* These flags say what a driver can do. */
 #define WD_COMP_CAN_DEFLATE (1u << 0)	     /* whole pieces */
 #define WD_COMP_CAN_INFLATE (1u << 1)	     /* whole streams */
 #define WD_COMP_CAN_DEFLATE_DICT (1u << 2)   /* with job->dict */
@@ -87,8 +87,8 @@ struct wd_comp_mem {
 #define WD_COMP_MEM_PROCESS (1u << 0)  /* all of the process (SVA, a CPU) */
 #define WD_COMP_MEM_RESERVED (1u << 1) /* reserved or shared on the channel */
 
-/* What one channel of a driver takes. The library keeps to it: a job that is too
- * large or not aligned goes to another driver. */
+/* These are the jobs that one channel of a driver takes. The library keeps to
+ * it: a job that is too large or not aligned goes to another driver. */
 struct wd_comp_limits {
 	uint32_t in_flight; /* jobs at the same time; 0: 1 */
 	uint32_t align;	    /* of src and dst, a power of two; 0: any */
@@ -190,8 +190,8 @@ struct wd_alg_comp {
 };
 
 /*
- * What a plug-in shows, under this name: the tables of its drivers. It is
- * looked at once, at the first use of compression in a process.
+ * A plug-in exports this symbol: the tables of its drivers. It is looked at
+ * once, at the first use of compression in a process.
  *
  *	static const struct wd_alg_comp *const mine[] = { &table, NULL };
  *	const struct wd_driver wd_driver = {

@@ -36,7 +36,7 @@ extern "C" {
 int wd_drv_start(struct wd_chan *ch);
 
 /* The device lets go of the channel: when this returns it takes no descriptor
- * any more and touches no memory. What was mapped and reserved stays until
+ * any more and touches no memory. Mapped and reserved memory stays until
  * wd_release_channel(), which stops first if nobody did. 0, -EINVAL,
  * -ENODEV. */
 int wd_drv_stop(struct wd_chan *ch);

@@ -39,7 +39,7 @@
 /* Input of a job that the crew takes several of at once. */
 #define SMALL (16u << 10)
 
-/* What the crew uses of a job for a library is at its beginning. */
+/* The crew uses only the beginning of a job for a library. */
 struct job {
 	struct wf_crew_task task;
 	struct wd_comp_ctx *ctx;
@@ -357,7 +357,7 @@ static struct job *make_job(struct wd_comp_ctx *ctx, bool inflate,
 	return job;
 }
 
-/* Before the lists of jobs: what wd_alg_async_fini() waits for. */
+/* Counts the job before the lists have it: wd_alg_async_fini() waits for it. */
 static int enter(struct wd_comp_ctx *ctx, struct job *job)
 {
 	void *none = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a synchronous call keeps from the one before it, the driver that was found
- * and the channel that is idle now, is not used where it is no longer right: when
- * drivers come and go or fail, and by other threads.
+ * A synchronous call keeps the driver that the call before it found, and the
+ * channel that is idle now. These tests check that both are not used where it
+ * is no longer right: when drivers come and go or fail, and by other threads.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,7 @@ static const struct wd_alg_comp low = { DRIVER("low", 1000), .deflate = store };
 static const struct wd_alg_comp high = { DRIVER("high", 2000),
 					 .deflate = store };
 
-/* Who did it, at @level. */
+/* Returns the name of the driver that did it, at @level. */
 static const char *call(const char *name, int level)
 {
 	struct wd_comp_ctx ctx = { .comp_level = level, .driver = name };

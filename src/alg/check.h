@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How the CRC-32 of two pieces of data is joined, in two steps: the first one
- * depends on the length of the second piece only. wd_comp_check_combine() does
- * both.
+ * This header joins the CRC-32s of two pieces of data, in two steps: the first
+ * one depends on the length of the second piece only. wd_comp_check_combine()
+ * does both.
  */
 #ifndef WF_ALG_CHECK_H
 #define WF_ALG_CHECK_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Choice by cost. It keeps nothing of its own: what is known of a driver is in
- * its costs (alg/cost.h), in the registry.
+ * Choice by cost. It keeps nothing of its own: the knowledge about a driver is
+ * in its costs (alg/cost.h), in the registry.
  */
 #include "alg/choice.h"
 
@@ -71,7 +71,7 @@ static void rank(struct ranking *r, struct wf_alg_slot *slot, uint64_t ns)
 	wf_alg_registry_put(out);
 }
 
-/* A device must win clearly: what it takes varies more, because its jobs wait for
+/* A device must win clearly: its times vary more, because its jobs wait for
  * each other, and all others of a group wait for the one that ends last. */
 static uint64_t with_margin(const struct wd_alg_comp *d, uint64_t ns)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which driver gets a job where cost may decide: if the first by priority is one
- * with channels, and nobody has named it or a channel. The candidates are then
- * all drivers with channels that come before the first library, and that library.
+ * This header decides which driver gets a job where cost may decide: the first
+ * driver by priority has channels, and the caller has named neither it nor a
+ * channel. The candidates are then all drivers with channels that come before
+ * the first library, and that library.
  */
 #ifndef WF_ALG_CHOICE_H
 #define WF_ALG_CHOICE_H

@@ -439,7 +439,7 @@ static void test_small(void **state)
 	drop(&library);
 }
 
-/* What a driver takes is known apart for threads near to its device and far
+/* The times of a driver are kept apart for threads near to its device and far
  * from it: no machine of one node would show it, so the device moves. */
 static void test_distance(void **state)
 {
@@ -663,7 +663,7 @@ static void test_full(void **state)
 	drop(&library);
 }
 
-/* What is under way is the parent's; else a child would avoid the device
+/* Jobs under way are the parent's; else a child would avoid the device
  * forever. */
 static void test_fork(void **state)
 {

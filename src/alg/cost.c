@@ -10,7 +10,7 @@
 
 #define KNOWN 8u  /* jobs before a mean is believed */
 #define PROBE 64u /* a part of the time, for jobs on the slower one */
-/* What is expected of a driver that has never done such a job. */
+/* This cost is expected of a driver that has never done such a job. */
 #define SLOWEST WF_NS_PER_S
 #define SETTLED 16u
 #define SMALL_NS (100 * WF_NS_PER_US)
@@ -303,7 +303,8 @@ void wf_alg_cost_end(struct wf_alg_cost *cost, const struct wd_comp_job *job,
 	ns = atomic_load_explicit(&cell->ns_per_kib, memory_order_relaxed);
 	if (start.alone || !ns || (now - start.at) * 1024 / len < ns)
 		note(cell, job, now - start.at);
-	/* What it added: the driver was busy with others before that. */
+	/* Count only the time that this job added: the driver was busy with
+	 * others before that. */
 	if (last < start.at)
 		last = start.at;
 	ns = now > last ? now - last : 0;

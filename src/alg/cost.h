@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How long recent jobs of a driver took, including its queue, by kind and size
- * of the job, and apart for threads on the NUMA node of its device and on others;
- * how fast it works on many at a time, and how much it has to do now. From that
- * follows when a job would end. Any thread may use it, without a lock.
- * alg/choice.h asks.
+ * This header keeps how long recent jobs of a driver took, including its queue,
+ * by kind and size of the job, and apart for threads on the NUMA node of its
+ * device and on others; how fast it works on many at a time, and how much it
+ * has to do now. From that follows when a job would end. Any thread may use it,
+ * without a lock. alg/choice.h asks.
  */
 #ifndef WF_ALG_COST_H
 #define WF_ALG_COST_H

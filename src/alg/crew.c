@@ -45,8 +45,8 @@ static unsigned int wakes; /* threads that were woken and do not run yet */
 static bool stopping;
 static unsigned int searchers; /* threads that may search at a time */
 
-/* What an adder reads and writes without the lock. The others change it under the
- * lock, but for ->load and ->stack. */
+/* An adder reads and writes these without the lock. The others change it under
+ * the lock, but for ->load and ->stack. */
 static struct {
 	_Alignas(64) struct wf_stack stack;
 	atomic_uint load; /* of all tasks that nobody has taken */

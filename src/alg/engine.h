@@ -96,7 +96,7 @@ struct wf_engine {
 	bool starving; /* ->serial waits for input */
 	struct wf_serial serial;
 
-	/* What was given to the caller: */
+	/* This is what was given to the caller: */
 	uint64_t put; /* turns */
 	bool putting;
 	uint32_t check; /* of the member so far */

@@ -15,7 +15,7 @@ struct wf_gang {
 	unsigned int threads; /* this one among them */
 	unsigned int slots;   /* pieces at the same time; more than threads */
 	void *arg;
-	/* In order, by one thread at a time: what is next goes into @slot.
+	/* In order, by one thread at a time: the next piece goes into @slot.
 	 * *none is set if there is nothing more. */
 	int (*take)(void *arg, unsigned int slot, int *none);
 	/* Any number at the same time. */

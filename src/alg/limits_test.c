@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a driver's table says that it takes: a job at a limit is the driver's, and
- * one beyond it is another driver's without this one being asked, in both
- * directions, for callers that wait and asynchronous ones; batches and jobs in
- * flight; tables of other sizes and versions than the library's.
+ * These tests check the limits that a driver's table names: a job at a limit is
+ * the driver's, and one beyond it is another driver's without this one being
+ * asked, in both directions, for callers that wait and asynchronous ones;
+ * batches and jobs in flight; tables of other sizes and versions than the
+ * library's.
  */
 #include <setjmp.h>
 #include <stdarg.h>

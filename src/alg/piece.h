@@ -20,9 +20,10 @@ int wf_alg_piece_inflate(struct wd_comp_job *job, struct wf_alg_want want,
 			 const char **used);
 size_t wf_alg_piece_bound(size_t len);
 
-/* The parts of these, for a job that is on a queue meanwhile. What the job needs,
- * into @want; then, for a result that is the job's own (true) and no failure of
- * the driver's, what is returned to the caller. */
+/* The parts of these, for a job that is on a queue meanwhile. _want()
+ * writes to @want what the job needs. _is_final() says whether the result is
+ * the job's own and no failure of the driver's; _settle() then returns what the
+ * caller gets. */
 void wf_alg_piece_want(struct wd_comp_job *job, struct wf_alg_want *want,
 		       bool inflate);
 bool wf_alg_piece_is_final(int result);

@@ -70,7 +70,7 @@ static const char *reason_of(int err)
 	}
 }
 
-/* What a struct of before does not have is absent. */
+/* Members that an older struct does not have are absent. */
 static const struct wd_drv_dev *dev_of(const struct wd_driver *plugin, size_t n)
 {
 	return plugin->size >= sizeof(*plugin) && plugin->devs ?

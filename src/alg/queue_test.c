@@ -41,7 +41,7 @@ enum fault {
 
 #define PACE (20 * WF_NS_PER_MS)
 
-/* What the driver of these tests is to do, and what it saw. */
+/* These say what the driver of these tests is to do, and what it saw. */
 static enum fault fault;
 static struct wd_comp_job *queue[DEPTH];
 static unsigned int queued, most, submits, opened, closed, last_chan;
@@ -174,7 +174,7 @@ static void check_unpacks(const uint8_t *packed, size_t len)
 	assert_memory_equal(plain, data, SIZE);
 }
 
-/* One job, and who did it. */
+/* Does one job, and returns the driver that did it. */
 static const char *pack(const void *src)
 {
 	struct wd_comp_ctx ctx = { .alg_type = WD_COMP_GZIP, .comp_level = 6 };
@@ -372,8 +372,8 @@ static void *wait_for_one(void *arg)
 	return (void *)(intptr_t)wd_alg_wait(-1);
 }
 
-/* Who waits for a job sleeps in the driver; meanwhile others submit, and nobody
- * polls. */
+/* A thread that waits for a job sleeps in the driver; meanwhile others submit,
+ * and nobody polls. */
 static void test_wait(void **state)
 {
 	static struct wd_alg_comp driver;

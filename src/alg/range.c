@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How the input is divided into ranges: at the points of an index, by members
- * that contain their length (BGZF), or at fixed distances.
+ * This file divides the input into ranges: at the points of an index, by
+ * members that contain their length (BGZF), or at fixed distances.
  */
 #include "alg/engine.h"
 

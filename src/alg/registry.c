@@ -76,7 +76,7 @@ static atomic_uint changes; /* of what a search would find */
 static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* What a search found: programs ask for the same again and again. */
+/* The result of a search is kept: programs ask for the same again and again. */
 struct found {
 	unsigned int changes; /* before the search */
 	bool named;
@@ -428,7 +428,8 @@ static bool is_current(const struct found *f, const struct wf_alg_want *want,
 struct wf_alg_slot *wf_alg_registry_get(const struct wf_alg_want *want)
 {
 	struct found *f = place_of(want);
-	/* Before the search: what is registered meanwhile makes it old. */
+	/* Before the search: a driver that is registered meanwhile makes it
+	 * old. */
 	unsigned int now = atomic_load_explicit(&changes, memory_order_acquire);
 	struct entry *entry;
 

@@ -56,7 +56,7 @@ const struct wd_alg_comp *wf_alg_registry_driver(const struct wf_alg_slot *);
 void wf_alg_registry_distrust(struct wf_alg_slot *slot, const char *why);
 /* How long jobs of the driver took. */
 struct wf_alg_cost *wf_alg_registry_cost(const struct wf_alg_slot *slot);
-/* What the driver did, for `weft stat`. */
+/* Returns the counters of the driver's work, for `weft stat`. */
 struct wf_alg_stats *wf_alg_registry_stats(const struct wf_alg_slot *slot);
 /* In a forked child: the jobs under way are the parent's. */
 void wf_alg_registry_forked(void);
@@ -77,7 +77,7 @@ uint32_t wf_alg_registry_bit(const struct wf_alg_slot *slot);
 int wf_alg_registry_plug(const struct wd_alg_comp *driver, const char *from,
 			 int node);
 
-/* What is known of a driver, for `weft info`. */
+/* This is known of a driver, for `weft info`. */
 struct wf_alg_known {
 	const struct wd_alg_comp *driver;
 	const char *from; /* "built in", "program", or a file */

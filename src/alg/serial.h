@@ -45,13 +45,14 @@ void wf_alg_serial_exit(struct wf_serial *s);
 /* Goes on at a border, behind the last @have bytes of @window. */
 void wf_alg_serial_begin(struct wf_serial *s, struct wf_border at,
 			 const uint8_t *in, const uint8_t *window, size_t have);
-/* What a piece that begins at s->at needs. */
+/* Returns what a piece that begins at s->at needs. */
 size_t wf_alg_serial_window(const struct wf_serial *s,
 			    uint8_t window[WF_CHUNK_WINDOW]);
 
 /*
- * One step. @in: where byte 0 of the input would be; what is there is from
- * s->pos to @end, and @eof if no more will come. *made bytes are at @out.
+ * One step. @in: where byte 0 of the input would be; the bytes that are there
+ * go from s->pos to @end, and @eof if no more will come. *made bytes are at
+ * @out.
  */
 enum wf_serial_ret wf_alg_serial_step(struct wf_serial *s, const uint8_t *in,
 				      uint64_t end, bool eof, uint8_t *out,

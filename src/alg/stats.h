@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a driver did for this process, for `weft stat`: a page of counters for
- * each driver that had a job, made at its first one. The counters that a device
- * of `weft devd` has as well are named as there.
+ * This header counts the work of a driver for this process, for `weft stat`: a
+ * page of counters for each driver that had a job, made at its first one. The
+ * counters that a device of `weft devd` has as well are named as there.
  *
  * The page has a descriptor, in programs that know nothing of it. If the program
  * closes it, the page can no longer be found, and counting goes on; we close a

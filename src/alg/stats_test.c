@@ -150,7 +150,7 @@ static int submit(void *chan, struct wd_comp_job *const *jobs, unsigned int n)
 	return 1;
 }
 
-/* What others see while the job is there. */
+/* Others see this while the job is there. */
 static int poll_chan(void *chan, struct wd_comp_job **done, unsigned int n)
 {
 	(void)chan;

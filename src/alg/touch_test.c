@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory of jobs that the program can reach, and memory that it cannot. What
- * follows from it for a job is tested in queue_test.c.
+ * Memory of jobs that the program can reach, and memory that it cannot.
+ * queue_test.c tests the consequences for a job.
  */
 #include "alg/touch.h"
 

@@ -7,8 +7,8 @@
  * which the one before it ended, and its last 32 KiB become the window of the next
  * one. All threads then do what takes long: resolving markers, checksums, writing.
  *
- * If a piece begins elsewhere, its range is decompressed again from the border that
- * is known by then. What pieces cannot do is left to serial.c.
+ * If a piece begins elsewhere, its range is decompressed again from the border
+ * that is known by then. serial.c does the work that pieces cannot do.
  */
 #include "alg/unpack.h"
 
@@ -37,7 +37,7 @@
 #define MISSES 4 /* in a row, until nothing is done ahead */
 #define SPARE 2	 /* pieces kept for what is next in order */
 
-/* What a thread does next. */
+/* This says what a thread does next. */
 enum job { WAIT, GO_HOME, FINISH, PUT, SERIAL, AHEAD, READ };
 
 static struct wf_piece *piece_of(struct wf_engine *e, uint64_t number)

@@ -243,7 +243,7 @@ static int reference(const uint8_t *in, size_t len, size_t *made)
 	return ret;
 }
 
-/* What comes out of the engine. */
+/* A sink takes the output of the engine. */
 struct sink {
 	size_t len;
 	size_t at; /* of a pipe's input */
@@ -584,7 +584,7 @@ static void test_fixed_before(void **state)
 	assert_true(again);
 }
 
-/* One stream of any format; what is behind it is left. */
+/* One stream of any format; bytes behind it are left. */
 static void test_formats(void **state)
 {
 	(void)state;

@@ -40,7 +40,7 @@ int wf_alg_whole_run(struct wd_comp_ctx *ctx, bool inflate, uint32_t except,
 		     const uint8_t *src, size_t *src_len, uint8_t *dst,
 		     size_t *dst_len);
 
-/* What ctx->check is computed by. */
+/* Returns the driver flag by which ctx->check is computed. */
 static inline int wf_alg_whole_check(const struct wd_comp_ctx *ctx)
 {
 	return ctx->alg_type == WD_COMP_RAW ? ctx->raw_check : ctx->alg_type;

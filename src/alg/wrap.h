@@ -44,7 +44,8 @@ struct wf_wrap_member {
  * a zero. */
 size_t wf_alg_wrap_member(uint8_t *out, const struct wf_wrap_member *member);
 
-/* What deflate/inflate.h calls such a format, its checksum compared. */
+/* Returns the bits of enum wf_inflate_wrap for this format, with the checksum
+ * compared. */
 int wf_alg_wrap_format(int alg);
 /* Whether a whole trailer says this. */
 bool wf_alg_wrap_trailer_is(const uint8_t *in, int alg, uint32_t check,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What copying between processes (CMA, process_vm_readv) costs on this machine:
- * the provider and `weft info` derive the same thresholds from it. Copying
- * itself is done by shm/mover.
+ * This header measures what copying between processes (CMA, process_vm_readv)
+ * costs on this machine: the provider and `weft info` derive the same
+ * thresholds from it. Copying itself is done by shm/mover.
  */
 #ifndef WF_BASE_CMA_H
 #define WF_BASE_CMA_H

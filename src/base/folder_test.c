@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which folders are used: those of root and of the own user in which nobody
- * else can replace anything.
+ * These tests check which folders are used: those of root and of the own user
+ * in which nobody else can replace anything.
  */
 #include "base/folder.h"
 

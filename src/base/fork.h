@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What happens to our objects in a forked child. The child must not keep
- * sockets of the parent open (peers would not notice that the parent dies) and
- * must not touch rings. Objects that own descriptors are in a list; in a child,
- * the callback of each closes them.
+ * This header says what happens to our objects in a forked child. The child
+ * must not keep sockets of the parent open (peers would not notice that the
+ * parent dies) and must not touch rings. Objects that own descriptors are in a
+ * list; in a child, the callback of each closes them.
  */
 #ifndef WF_BASE_FORK_H
 #define WF_BASE_FORK_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where log lines go. One sink per process.
+ * This file decides where log lines go. One sink per process.
  */
 #include "base/log.h"
 

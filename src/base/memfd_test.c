@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which memfds of others may be touched.
+ * These tests check which memfds of others may be touched.
  */
 #include "base/memfd.h"
 

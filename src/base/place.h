@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where an endpoint is: the machine, told by its boot, and the network namespace
- * on it. Socket addresses are unique in a network namespace only, and each has
- * 127.0.0.1; with its place an address names one endpoint.
+ * This header says where an endpoint is: the machine, identified by its boot,
+ * and the network namespace on it. Socket addresses are unique in a network
+ * namespace only, and each has 127.0.0.1; with its place an address names one
+ * endpoint.
  *
  * An endpoint that can be reached from other namespaces states its place in its
  * address, in bytes that sockets do not use: sin_zero, or the flow label and the

@@ -108,7 +108,7 @@ static void test_fed(void **state)
 	assert_ptr_equal(wf_base_pool_get(&pool), memory + 128);
 	assert_null(wf_base_pool_get(&pool));
 	wf_base_pool_fini(&pool);
-	/* What is behind it comes from slabs. */
+	/* Further objects come from slabs. */
 	wf_base_pool_init(&pool, 128, 2, 4);
 	wf_base_pool_feed(&pool, memory, sizeof(memory));
 	for (int i = 0; i < 3; i++)

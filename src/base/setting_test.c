@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unit tests of settings: what is taken for what was given. The bugs:
+ * Unit tests of settings: which value is used for which text. The bugs:
  * CMA_MIN=8K was 4097, CONNECT_TIMEOUT=-1 an hour (and 18446744073709551615 in
  * `weft info`), garbage was 0, and a misspelt name passed without a word.
  */

@@ -24,8 +24,8 @@ int wf_base_stats_open(struct wf_stats *stats, const char *kind,
 		       unsigned int count);
 void wf_base_stats_close(struct wf_stats *stats);
 
-/* In a forked child: the page is the parent's. What the child counts from here
- * on goes where nobody looks. Async-signal-safe. */
+/* In a forked child: the page is the parent's. From here on the child counts
+ * into a page that nobody reads. Async-signal-safe. */
 void wf_base_stats_forked(struct wf_stats *stats);
 
 static inline void wf_base_stats_set(struct wf_stats *stats, unsigned int item,

@@ -61,7 +61,7 @@ static inline void wf_base_trace_emit(struct wf_trace *trace,
 	event->channel = channel;
 	event->type = (uint8_t)type;
 	event->kind = kind;
-	/* Release: whoever sees the number sees the event. */
+	/* Release: a reader that sees the number sees the event. */
 	atomic_store_explicit(&trace->page->front.written, ++trace->written,
 			      memory_order_release);
 }

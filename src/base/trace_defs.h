@@ -40,7 +40,8 @@ enum wf_trace_type {
 	WF_TRACE_TYPES,
 };
 
-/* What a slot may be, as in shm/ring_defs.h, whose numbers these are. */
+/* These are the kinds of a slot, as in shm/ring_defs.h, whose numbers these
+ * are. */
 #define WF_TRACE_SLOTS(X)                                                      \
 	X(INLINE, "inline")                                                    \
 	X(EAGER, "eager")                                                      \

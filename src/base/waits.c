@@ -109,7 +109,7 @@ void wf_base_waits_peer(struct wf_wait *wait, const struct wf_addr *addr)
 void wf_base_waits_publish(struct wf_waits *waits)
 {
 	waits->current = !waits->current;
-	/* Release: whoever sees the new number sees the bank. */
+	/* Release: a reader that sees the new number sees the bank. */
 	atomic_store_explicit(&waits->page->current, waits->current,
 			      memory_order_release);
 }

@@ -27,7 +27,7 @@
 #define WF_WAITS_BYTES 16384
 #define WF_WAITS_MAX 62 /* in a bank */
 
-/* What waits. The second column is its name in JSON. */
+/* These kinds of things wait. The second column is its name in JSON. */
 #define WF_WAIT_KINDS(X)                                                       \
 	X(NONE, "none")                                                        \
 	X(CONNECT, "connect") /* nothing waits but the connection itself */    \
@@ -40,7 +40,7 @@
 	X(TRANSFER, "transfer") /* of a peer: its bytes are on the way */      \
 	X(CQ, "cq")		/* a completion queue that is full */
 
-/* For what. */
+/* They wait for one of these steps. */
 #define WF_WAIT_STEPS(X)                                                       \
 	X(NONE, "none")                                                        \
 	X(LISTENER, "listener") /* nobody listens at the address */            \

@@ -64,8 +64,6 @@ static int open_device(struct wd_chan *ch)
 	return 0;
 }
 
-/* The first that lets us in. What the last one said, if none does; but "busy"
- * is the better answer when one is. */
 /* Devices of plug-ins have no descriptor to submit to, and to open one may take
  * seconds: only a program that names one wants it. */
 static int drop_plugged(struct uacce_dev_info *list, int count)
@@ -79,6 +77,8 @@ static int drop_plugged(struct uacce_dev_info *list, int count)
 	return kept;
 }
 
+/* Opens the first device that lets us in. If none does, the answer of the last
+ * one is returned, unless one was busy: "busy" is the better answer. */
 static int open_first(struct wd_chan *ch, const struct uacce_dev_info *list,
 		      int count)
 {

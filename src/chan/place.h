@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where device processes listen by default: on a socket in a folder that only
- * its user (or root) can write to. With a name that anybody can take, as in the
- * abstract namespace, any user could keep a device from starting, or listen in
- * its place.
+ * This header describes where device processes listen by default: on a socket
+ * in a folder that only its user (or root) can write to. With a name that
+ * anybody can take, as in the abstract namespace, any user could keep a device
+ * from starting, or listen in its place.
  *
  * root: /run/weft/devd.sock; a user: $XDG_RUNTIME_DIR/weft/devd.sock, or
  * without that variable /tmp/weft-UID/devd.sock

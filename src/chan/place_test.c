@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where device processes are looked for: only in folders that nobody but their
- * user or root can write to. Parts need root, to be two users.
+ * These tests check where device processes are looked for: only in folders that
+ * nobody but their user or root can write to. Parts need root, to be two users.
  */
 #include "chan/place.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Channels to devices of plug-ins. There is nothing to map and nothing to ring:
- * the driver of the plug-in does the jobs, by its own means. What a channel has
- * is its memory.
+ * the driver of the plug-in does the jobs, by its own means. A channel has
+ * nothing but its memory.
  */
 #include "chan/plugged.h"
 

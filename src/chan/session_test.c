@@ -66,7 +66,8 @@ static const struct lie honest = {
 	.reserve_fds = 1,
 };
 
-/* What a test sets, what it has told, what the thread acts on. */
+/* A test sets `lie`; `told` is the lie that was told, `act` the one that the
+ * thread acts on. */
 static struct lie lie, told, act;
 static pthread_mutex_t told_lock = PTHREAD_MUTEX_INITIALIZER;
 static int listener, quit[2], made[3];
@@ -339,7 +340,7 @@ static void refuse_open(int status)
 	assert_int_equal(request(&ch), status);
 	assert_null(ch.core);
 	assert_int_equal(ch.fd, -1);
-	/* What the device has opened is closed again. */
+	/* Every descriptor that the device has opened is closed again. */
 	assert_int_equal(opens, closes);
 	/* Its own descriptors come and go in the same process. */
 	for (int i = 0; i < 60000 && count_fds() != before; i++)

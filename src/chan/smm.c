@@ -6,10 +6,11 @@
  * while it changes the pool, the next one that uses the pool repairs it.
  *
  * In front of it each thread remembers a few blocks that it freed and may have
- * again without the lock. What it remembers are hints: the tag of a block says
- * whether it is kept, and the thread that changes the tag first has the block. So
- * nothing has to be given back when a thread ends or memory is unmapped, and a thread
- * that finds the lists empty takes blocks that others keep.
+ * again without the lock. A thread remembers hints only: the tag of a block
+ * says whether it is kept, and the thread that changes the tag first has the
+ * block. So nothing has to be given back when a thread ends or memory is
+ * unmapped, and a thread that finds the lists empty takes blocks that others
+ * keep.
  */
 #include "weft/smm.h"
 
@@ -27,8 +28,8 @@
 
 #define COUNT_MAX WF_SMM_TAG_SIZE
 
-/* What a thread remembers: blocks of so many sizes of so many pools. Static
- * TLS is scarce in libraries that are loaded late: 208 bytes. */
+/* A thread remembers blocks of so many sizes of so many pools. Static TLS is
+ * scarce in libraries that are loaded late: 208 bytes. */
 #define KEEPS 2
 #define SHELVES 4
 #define SHELF_DEPTH 4

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an SMM pool looks like in memory. Two processes that share a pool must
- * agree on it, so nothing here is a pointer.
+ * This header describes the layout of an SMM pool in memory. Two processes that
+ * share a pool must agree on it, so nothing here is a pointer.
  *
  *   header | tags, 4 bytes a granule | links, 8 bytes for two | granules
  *

@@ -55,8 +55,8 @@ static void test_refuses_bad_pools(void **state)
 	assert_int_equal(smm_available(memory, NULL), 0);
 }
 
-/* Every size of pool, at every odd address: what does not fit is refused, what
- * is given lies inside. */
+/* Every size of pool, at every odd address: a request that does not fit is
+ * refused, and memory that is given lies inside. */
 static void test_any_memory(void **state)
 {
 	static uint8_t memory[20000];
@@ -286,7 +286,8 @@ static void test_processes(void **state)
 	close(fd);
 }
 
-/* What a pool may hold after somebody died with the lock. */
+/* Walks a pool, and accepts every state that is possible after somebody died
+ * with the lock. */
 static size_t walk(struct wf_smm_pool *pool, size_t *used)
 {
 	uint32_t at, tag, free_granules = 0;
@@ -336,7 +337,8 @@ static void test_killed_inside(void **state)
 		usleep(1000 + (useconds_t)(i * 37 % 300));
 		kill(pid, SIGKILL);
 		assert_int_equal(waitpid(pid, &status, 0), pid);
-		/* What it held stays taken; the rest must be usable. */
+		/* The blocks that it held stay taken; the rest must be
+		 * usable. */
 		churn(memory, 99, 200);
 		assert_int_equal(walk(pool, &used), pool->free);
 		assert_int_equal((pool->free + used) * 64, all);
@@ -384,8 +386,8 @@ static void *free_and_leave(void *arg)
 	return NULL;
 }
 
-/* What a thread kept when it ended is found by who needs it: small ones, and
- * all of them together as one. */
+/* Blocks that a thread kept when it ended are found by the thread that needs
+ * them: small ones, and all of them together as one. */
 static void test_kept_is_not_lost(void **state)
 {
 	enum { BLOCKS = 12 };
@@ -415,7 +417,8 @@ static void test_kept_is_not_lost(void **state)
 	free(memory);
 }
 
-/* What a thread remembers of a block that others took meanwhile is nothing. */
+/* A thread's memory of a block is worth nothing once others have taken the
+ * block. */
 static void test_kept_is_taken(void **state)
 {
 	uint8_t *memory = malloc(POOL_SIZE);
@@ -437,7 +440,7 @@ static void test_kept_is_taken(void **state)
 	free(memory);
 }
 
-/* Memory that becomes a pool again: what was kept of the old one is not given
+/* Memory that becomes a pool again: a kept block of the old one is not given
  * out. */
 static void test_kept_of_the_past(void **state)
 {

@@ -191,7 +191,7 @@ static void close_all(const int fds[WF_BROKER_FDS_MAX])
 	}
 }
 
-/* What came with an OPEN. */
+/* Takes the regions that came with an OPEN. */
 static int take_regions(struct wd_chan *ch, const int fds[WF_BROKER_FDS_MAX])
 {
 	const struct uacce_dev_info *dev = ch->dev_info;

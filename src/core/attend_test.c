@@ -243,7 +243,7 @@ static void test_sleeps(void **state)
 	close_end(&a);
 }
 
-/* The owner polls and stops: what comes then is not left lying. */
+/* The owner polls and stops: messages that come then are not left. */
 static atomic_int rests, begins;
 
 void __wrap_wf_base_rest(struct wf_rest *rest);

@@ -519,7 +519,7 @@ static void test_linger(void **state)
 	expect(w, "d1");
 }
 
-/* What never leaves holds up the end only for so long. */
+/* An operation that never leaves holds up the end only for so long. */
 static void test_linger_ends(void **state)
 {
 	struct world *w = *state;

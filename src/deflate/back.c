@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * inflateBack(): the parts of inflate on a window that is its output as well.
- * What lies ahead of the output is older output, so nothing may be written
- * there.
+ * Ahead of the output lies older output, so nothing may be written there.
  */
 #include "deflate/back.h"
 

@@ -27,7 +27,8 @@ static inline uint32_t much_adler(uint32_t adler, const void *data, size_t len)
 
 #define ADLER_RUN 5552 /* bytes before 32 bits overflow */
 
-/* What four bits do to the CRC (RFC 1952, polynomial 0xedb88320). */
+/* Each entry is the effect of four bits on the CRC (RFC 1952, polynomial
+ * 0xedb88320). */
 static const uint32_t crc_nibbles[16] = {
 	0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
 	0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,

@@ -19,7 +19,8 @@
 #define WINDOW WF_CHUNK_WINDOW
 #define MATCH_MOST 258
 #define IN_SLACK 32 /* bytes that one turn of the loop may load */
-/* What one turn may write: three literals, a match, and 64 bytes too much. */
+/* One turn may write so much: three literals, a match, and 64 bytes too
+ * much. */
 #define OUT_SLACK(wide) (((MATCH_MOST + 3) << (wide)) + 64)
 #define MARKER 0x8000u
 
@@ -146,9 +147,9 @@ static inline __attribute__((always_inline)) void copy_back(uint8_t *out,
 }
 
 /*
- * What run_block() is made of; they use its variables. Of `left` only the low
- * byte counts there, so that whole entries can be subtracted from it. `was` is
- * the input before the last entry was taken: its extra bits are in it.
+ * run_block() is made of these macros; they use its variables. Of `left` only
+ * the low byte counts there, so that whole entries can be subtracted from it.
+ * `was` is the input before the last entry was taken: its extra bits are in it.
  */
 #define REFILL()                                                               \
 	(buf |= load(in) << (left & 63), in += 7 - (left >> 3 & 7), left |= 56)
@@ -313,7 +314,7 @@ static enum outcome read_tables(struct wf_chunk *c, struct bits *b,
 	uint8_t pre[WF_TABLE_PRES] = { 0 };
 	unsigned int lits, dists, pres, n = 0;
 
-	/* 56 bits: what is before the lengths takes 14, they take 57. */
+	/* 56 bits: the part before the lengths takes 14, they take 57. */
 	refill(b);
 	lits = take(b, 5) + 257;
 	dists = take(b, 5) + 1;
@@ -430,7 +431,7 @@ static enum outcome run_one(struct wf_chunk *c, struct bits *b, bool *last)
 		outcome = read_tables(c, b, &pair);
 	if (type && outcome == BLOCK_OVER)
 		outcome = run_codes(c, b, &pair);
-	/* What came from behind the end was zeros. */
+	/* The bits from behind the end were zeros. */
 	return outcome == BLOCK_OVER && bit_of(b) > end_of(b) ? WANTS_INPUT :
 								outcome;
 }

@@ -8,7 +8,8 @@
  * goes on in bytes. wf_deflate_chunk_resolve() puts bytes in place of markers.
  *
  * A piece that meets anything unusual ends at the last border before it: what
- * it says is then still true, and whoever decompresses in order goes on there.
+ * it says is then still true, and the thread that decompresses in order goes on
+ * there.
  */
 #ifndef WF_DEFLATE_CHUNK_H
 #define WF_DEFLATE_CHUNK_H

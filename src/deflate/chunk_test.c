@@ -174,7 +174,7 @@ static void test_member(void **state)
 			 WF_FIND_NONE);
 }
 
-/* What the caller knows, and from which block on. */
+/* This struct holds what the caller knows, and from which block on. */
 struct knower {
 	unsigned int after;
 	const uint8_t *window;

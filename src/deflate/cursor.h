@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a call of inflate is in its input and output, and the bits that it
- * has taken and not used. The parts of inflate pass it on to each other; at
- * most the bits outlive the call.
+ * This header holds where a call of inflate is in its input and output, and the
+ * bits that it has taken and not used. The parts of inflate pass it on to each
+ * other; at most the bits outlive the call.
  */
 #ifndef WF_DEFLATE_CURSOR_H
 #define WF_DEFLATE_CURSOR_H
@@ -41,7 +41,8 @@ enum wf_step {
 };
 
 /* Takes bytes one at a time until there are @count bits (at most 32); false
- * where the input ends: what there was is taken then, as zlib does. */
+ * where the input ends: the bits that there were are taken then, as zlib
+ * does. */
 static inline bool wf_cursor_need(struct wf_cursor *c, unsigned int count)
 {
 	while (c->bits < count) {

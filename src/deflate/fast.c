@@ -2,10 +2,11 @@
 /*
  * Whole symbols, fast. There are two loops. The wide one runs while there is
  * plenty of input and room: it looks at no end within a symbol and writes more
- * than it should behind matches. What it overwrites behind the output is put
- * back afterwards: it goes in stretches, and keeps a copy of what was there.
- * The exact loop looks at both ends within each symbol, and stops before one
- * that is not all there; it writes no byte too many near the end of the room.
+ * than it should behind matches. The loop overwrites bytes behind the output
+ * and puts them back afterwards: it goes in stretches, and keeps a copy of
+ * those bytes. The exact loop looks at both ends within each symbol, and stops
+ * before one that is not all there; it writes no byte too many near the end of
+ * the room.
  */
 #include "deflate/cursor.h"
 
@@ -225,7 +226,7 @@ INLINE bool wide_match(struct wf_inflate *s, struct wf_cursor *c,
 			return false;
 		}
 	} else {
-		/* What follows needs the distance and an index; a refill
+		/* The next step needs the distance and an index; a refill
 		 * brings a bit more than it counts. */
 		if (__builtin_expect((uint8_t)r->bits <
 					     DIST_BITS_MOST +

@@ -2,7 +2,7 @@
 /*
  * The tables of fixed blocks (RFC 1951, 3.2.6), as constants: nothing is built
  * when such a block begins. The macros count through the indices of a table;
- * what they pass on is the code, which is the index with its bits reversed.
+ * they pass on the code, which is the index with its bits reversed.
  */
 #include "deflate/table.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What stands around the deflate data: the headers of zlib (RFC 1950) and gzip
- * (RFC 1952) and their trailers, read as the bytes come. The steps are zlib's,
- * because callers see how far a header was read when its input ends.
+ * This file reads the parts around the deflate data: the headers of zlib (RFC
+ * 1950) and gzip (RFC 1952) and their trailers, as the bytes come. The steps
+ * are zlib's, because callers see how far a header was read when its input
+ * ends.
  */
 #include "deflate/cursor.h"
 

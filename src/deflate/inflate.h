@@ -39,7 +39,7 @@ enum wf_inflate_flush {
 	WF_INFLATE_TREES,  /* and behind each block's header */
 };
 
-/* What may be around the deflate data. */
+/* The deflate data may have one of these around it. */
 enum wf_inflate_wrap {
 	WF_INFLATE_RAW = 0,
 	WF_INFLATE_ZLIB = 1,
@@ -130,7 +130,7 @@ struct wf_inflate {
 	int flags;  /* of the gzip header; 0: zlib's; -1: none read */
 	uint32_t check;
 	uint64_t total; /* output */
-	/* What the last call found out, for the caller to pass on. */
+	/* This is what the last call found out, for the caller to pass on. */
 	const char *msg; /* NULL: nothing new */
 	uint32_t adler;
 	bool adler_new;
@@ -202,7 +202,7 @@ int wf_deflate_head_read(struct wf_inflate *s, const uint8_t *in, size_t len,
 enum wf_inflate_ret wf_deflate_inflate_run(struct wf_inflate *s,
 					   struct wf_inflate_io *io,
 					   enum wf_inflate_flush flush);
-/* What zlib puts into data_type after a call. */
+/* Returns the value that zlib puts into data_type after a call. */
 int wf_deflate_inflate_data_type(const struct wf_inflate *s);
 
 /* As zlib's functions of such names. The window's bytes go to @dict, if that

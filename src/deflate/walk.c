@@ -19,7 +19,7 @@
 #define JOINED_BITS WF_TABLE_LIT_BITS
 #define MASK(n) (((uint64_t)1 << (n)) - 1)
 
-/* What the last symbol is that an entry skips. */
+/* An entry skips symbols; its kind says what the last of them is. */
 enum kind {
 	KIND_LITERAL,
 	KIND_LENGTH,
@@ -125,7 +125,7 @@ static int pass(struct walker *w, const struct wf_table_pair *t, uint64_t *bit)
 
 	refill(&b);
 	skip(&b, *bit & 7);
-	/* What was made up is 8 bytes at most, unless all of it is. */
+	/* At most 8 bytes are made up, unless all of them are. */
 	while (b.past <= 8) {
 		struct entry j;
 		uint32_t e;

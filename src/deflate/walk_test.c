@@ -112,7 +112,7 @@ static void test_streams(void **state)
 		size_t n = pack(i / 20, i / 4 % 5, len, flushes[i % 4]);
 		struct wf_walk want = by_inflate(n), got;
 
-		/* What follows is not looked at. */
+		/* Nothing looks at the bytes that follow. */
 		memset(packed + n, 0xff, 16);
 		assert_int_equal(wf_deflate_walk(packed, n + 16, &got), 0);
 		assert_int_equal(got.final_bit, want.final_bit);

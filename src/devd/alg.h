@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the software device can do: one table, one entry per algorithm. An
- * algorithm sees plain memory of the device; where it comes from, and whether
- * the job may touch it, is decided before (job.c). The memory belongs to a
- * client, who may write to it at any time: read a byte once where it matters.
+ * This header lists the algorithms of the software device: one table, one entry
+ * per algorithm. An algorithm sees plain memory of the device; where it comes
+ * from, and whether the job may touch it, is decided before (job.c). The memory
+ * belongs to a client, who may write to it at any time: read a byte once where
+ * it matters.
  */
 #ifndef WF_DEVD_ALG_H
 #define WF_DEVD_ALG_H

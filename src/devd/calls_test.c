@@ -27,7 +27,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* What was called is said when it answers something else. */
+/* Names the call when it answers something else. */
 static void check(const char *call, long got, long want)
 {
 	if (got != want)
@@ -316,7 +316,7 @@ static void test_gone(void **state)
 	CALL(wd_drv_stop(&b), -ENODEV);
 	CALL(reserve(&b, 4096), -ENODEV);
 	CALL(wd_share_reserved_memory(&a, &b), -ENODEV);
-	/* What it has stays. */
+	/* Its memory stays. */
 	memset(a.ss_va, 1, 4096);
 	assert_int_not_equal(wd_get_dma_from_va(&a, a.ss_va), 0);
 	wd_release_channel(&a);

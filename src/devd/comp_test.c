@@ -318,9 +318,9 @@ static void test_third_party(void **state)
 	}
 }
 
-/* wd_comp_ctx.ch: its device does the work, on memory that was reserved or shared
- * on the channel where it lies; what the device cannot reach goes to another
- * driver, and no copy is made behind the application's back. */
+/* wd_comp_ctx.ch: its device does the work, on memory that was reserved or
+ * shared on the channel where it lies; memory that the device cannot reach goes
+ * to another driver, and no copy is made behind the application's back. */
 static void test_channel(void **state)
 {
 	const size_t len = 60000, half = 128u << 10;

@@ -86,10 +86,10 @@ void wf_devd_stop(struct wf_devd *devd);
 void wf_devd_interrupt(struct wf_devd *devd);
 
 /* Between two calls of wf_devd_run(): other users, limits and devices, for what
- * is asked from now on; clients keep what they have. A device that @config does not
- * have gives no more channels. What cannot change (place, workers, depth, arena)
- * stays, and a line of the log says so. The strings of the configuration before are no longer
- * used, except for the socket. */
+ * is asked from now on; clients keep what they have. A device that @config does
+ * not have gives no more channels. Settings that cannot change (place, workers,
+ * depth, arena) stay, and a line of the log says so. The strings of the
+ * configuration before are no longer used, except for the socket. */
 void wf_devd_reload(struct wf_devd *devd, const struct wf_devd_config *config);
 
 struct wf_devd_stats {

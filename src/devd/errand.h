@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What may take as long as a client likes, done by threads that nobody waits
- * for: receiving a message that carries descriptors, closing a connection
- * that holds such messages, unmapping a client's memory. The kernel ends a
- * file in the thread that drops the last reference to it, and that can block:
- * a TCP socket lingers, a file system in user space answers when it wants to,
- * a large file takes time to be freed. The manager hands such things over and
- * goes on; it only ever peeks at a message that carries descriptors, which
- * drops none.
+ * Errands are calls that may take as long as a client likes; threads that
+ * nobody waits for do them: receiving a message that carries descriptors,
+ * closing a connection that holds such messages, unmapping a client's memory.
+ * The kernel ends a file in the thread that drops the last reference to it, and
+ * that can block: a TCP socket lingers, a file system in user space answers
+ * when it wants to, a large file takes time to be freed. The manager hands such
+ * things over and goes on; it only ever peeks at a message that carries
+ * descriptors, which drops none.
  *
  * A client has one errand at a time and counts as a client until it is over,
  * so that the limits of clients are those of threads. One that takes long is

@@ -24,7 +24,8 @@ static int setup(void **state)
 {
 	(void)state;
 	rig_init(&rig);
-	/* Not while a test looks: what lingers is ended by signals here. */
+	/* Not while a test looks: a process that lingers is ended by signals
+	 * here. */
 	wf_devd_errand_ms = 60000;
 	rig.config.workers = 1;
 	rig.config.clients = 20;
@@ -277,8 +278,8 @@ static void halt(void)
 		;
 }
 
-/* The device has it alone, with @n others before it, when it goes on: whoever
- * closes it last waits. */
+/* The device has it alone, with @n others before it, when it goes on: the
+ * process that closes it last waits. */
 static void send_lingering(int sock, uint16_t op, size_t n)
 {
 	int fds[2] = { eventfd(0, EFD_CLOEXEC), lingering_socket() };
@@ -506,7 +507,7 @@ static void test_refused_for_long(void **state)
 		close(refused[i]);
 }
 
-/* What is not the client's own memory, opened by itself, is not used as such:
+/* Only the client's own memory, opened by the client itself, is used as such:
  * neither another process's, nor a file that only looks like it. */
 static void test_forged_memory(void **state)
 {
@@ -642,7 +643,7 @@ static int share(int sock, uint32_t chan, uint32_t target)
 							 .target = target });
 }
 
-/* What the library would not ask for. */
+/* The library would not ask for these. */
 static void test_share_lies(void **state)
 {
 	int sock = greet(), other = greet();
@@ -682,7 +683,7 @@ static void test_share_lies(void **state)
 	close(other);
 }
 
-/* What is mapped by the device loses its pages while jobs run on it. */
+/* Memory that the device has mapped loses its pages while jobs run on it. */
 static void test_holes(void **state)
 {
 	struct wf_drv_job job = { .alg = WF_ACCEL_CRC32, .src_len = 1u << 20 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whose rights are used: the device stays who it is whatever its clients are,
- * and reaches their memory by what they gave it, not by a right to look into
- * processes. Needs root, to be several users.
+ * These tests check whose rights are used: the device stays who it is whatever
+ * its clients are, and reaches their memory by the descriptors that they gave
+ * it, not by a right to look into processes. Needs root, to be several users.
  */
 #include "devd/rig_test.h"
 

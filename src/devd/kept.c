@@ -81,8 +81,8 @@ void wf_devd_kept_drop(struct wf_devd_kept *kept)
 	free(kept);
 }
 
-/* What only names the file (O_PATH) is not counted by leases, and could open it
- * again: so nothing is left in it. */
+/* Leases do not count a descriptor that only names the file (O_PATH), and it
+ * could open the file again: so nothing is left in it. */
 static void empty(int fd)
 {
 	struct stat st;

@@ -44,7 +44,7 @@ void wf_devd_kept_add(struct wf_devd_client *client, struct wf_devd_kept *kept,
 void wf_devd_kept_sweep(struct wf_devd *devd);
 void wf_devd_kept_sweep_user(struct wf_devd *devd,
 			     const struct wf_devd_user *user);
-/* The client is freed; what it has kept stays its user's. */
+/* The client is freed; the memory that it has kept stays its user's. */
 void wf_devd_kept_leave(struct wf_devd_client *client);
 /* The device ends. */
 void wf_devd_kept_free_all(struct wf_devd *devd);

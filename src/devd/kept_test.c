@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory that a client keeps when its channel is closed counts until it is gone.
- * The bug it guards against: whoever opened a channel, reserved memory, kept the
- * mapping and closed the channel, again and again, had all memory of the machine,
- * charged to the device, and no limit counted it.
+ * Memory that a client keeps when its channel is closed counts until it is
+ * gone. The bug it guards against: a client that opened a channel, reserved
+ * memory, kept the mapping and closed the channel, again and again, had all
+ * memory of the machine, charged to the device, and no limit counted it.
  */
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -260,8 +260,9 @@ static void test_user(void **state)
 	rig_kill(&rig);
 }
 
-/* What one user asks for is no look at what others keep. The bug it guards against:
- * each refused request made the device ask the kernel about the memory of all. */
+/* A request of one user does not look at what others keep. The bug it guards
+ * against: each refused request made the device ask the kernel about the memory
+ * of all. */
 static void test_sweeps_its_own(void **state)
 {
 	struct wf_devd *devd = calloc(1, sizeof(*devd));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the software device listens.
+ * This file makes the socket at which the software device listens.
  */
 #include "devd/listen.h"
 

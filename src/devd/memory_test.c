@@ -111,8 +111,8 @@ static void test_reserve_sva(void **state)
 	free(other);
 }
 
-/* Reserved memory is the program's until it releases the channel: what is in it
- * outlives the channel's end at the device. */
+/* Reserved memory is the program's until it releases the channel: its contents
+ * outlive the channel's end at the device. */
 static void test_stop_keeps(void **state)
 {
 	struct wf_drv_device device;
@@ -592,8 +592,8 @@ static void wait_for_death(uint64_t arg)
 		pause();
 }
 
-/* What is left of a client (its number may be somebody else's) is not reached
- * into: neither after its end nor after that of its connection. */
+/* The device does not reach into the rest of a client (its number may be
+ * somebody else's): neither after its end nor after that of its connection. */
 static void test_client_is_gone(void **state)
 {
 	struct wf_devd_client client = { .uid = geteuid() };

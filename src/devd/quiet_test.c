@@ -535,8 +535,8 @@ static void test_stopped_neighbour(void **state)
 	setenv("WEFT_DEVD", rig.socket, 1);
 }
 
-/* Stopped and let go again and again, at any point: what is answered is right,
- * what is not is -ENODEV. */
+/* Stopped and let go again and again, at any point: an answer is right, and a
+ * job without an answer ends with -ENODEV. */
 static void test_stopped_anywhere(void **state)
 {
 	struct wf_drv_job job = { .alg = WF_ACCEL_NOP };

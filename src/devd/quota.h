@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How many jobs and bytes a second the clients of one user may have done. The
- * manager adds to what is left, up to what a second brings; workers take away
- * what they have done, and leave the channels of the user alone while nothing is
- * left. A turn may take more than there is, which is then owed.
+ * This header limits how many jobs and bytes a second the clients of one user
+ * may have done. The manager adds to what is left, up to what a second brings;
+ * workers take away what they have done, and leave the channels of the user
+ * alone while nothing is left. A turn may take more than there is, which is
+ * then owed.
  */
 #ifndef WF_DEVD_QUOTA_H
 #define WF_DEVD_QUOTA_H

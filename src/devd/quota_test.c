@@ -48,7 +48,7 @@ static void test_account(void **state)
 	assert_true(first);
 	assert_false(wf_devd_quota_refill(&q, 2 * WF_NS_PER_S - 1000));
 	assert_true(wf_devd_quota_refill(&q, WF_NS_PER_S / 10));
-	/* No limit any more: who waits is woken. */
+	/* No limit any more: a client that waits is woken. */
 	wf_devd_quota_take(&q, 100, 0);
 	assert_false(wf_devd_quota_allows(&q, &first));
 	wf_devd_quota_set(&q, &none);

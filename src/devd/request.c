@@ -83,7 +83,8 @@ static bool may_reach(const struct wf_devd_client *client,
 	       (client->user->own || client->devd->config.allow_sva);
 }
 
-/* What a client keeps of channels that it has closed counts as they did. */
+/* Memory that a client keeps of channels that it has closed counts as they
+ * did. */
 static bool may_open(const struct wf_devd_client *client)
 {
 	const struct wf_devd *devd = client->devd;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What tests of the software device share: one that runs in a thread or in a
- * process of its own, and jobs that are waited for.
+ * Tests of the software device share this: a device that runs in a thread or in
+ * a process of its own, and jobs that are waited for.
  */
 #ifndef WF_DEVD_RIG_TEST_H
 #define WF_DEVD_RIG_TEST_H
@@ -147,7 +147,7 @@ static inline void rig_fork(struct rig *rig)
 	close(fds[0]);
 }
 
-/* What a killed one leaves. */
+/* Removes the files that a killed device leaves. */
 static inline void rig_clean(struct rig *rig)
 {
 	char path[80];
@@ -333,7 +333,7 @@ static inline void rig_expect_exit(pid_t pid)
 
 #define RIG_NOBODY 65534
 
-/* In a child. */
+/* For use in a child. */
 #define RIG_MUST(cond)                                                         \
 	do {                                                                   \
 		if (!(cond)) {                                                 \

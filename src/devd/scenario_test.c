@@ -160,7 +160,7 @@ static void refuse(struct wf_drv_device *device, struct wf_accel_job raw,
 	rig_nop(device); /* it lives */
 }
 
-/* What every scenario refuses, whatever the memory. */
+/* Every scenario refuses these, whatever the memory. */
 static void malformed(struct wf_drv_device *device, uint64_t good)
 {
 	const struct wf_accel_job copy = { .alg = WF_ACCEL_COPY,

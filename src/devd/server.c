@@ -288,7 +288,7 @@ static void forget(struct epoll_event *events, int from, int n, void *source)
 	}
 }
 
-/* What nobody asks for. */
+/* Does the work that nobody asks for. */
 static void look_after(struct wf_devd *devd)
 {
 	uint64_t now = wf_base_clock_ns();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the parts of the software device share: the server, its clients, their
+ * The parts of the software device share this: the server, its clients, their
  * channels. The manager thread owns all of it; a worker owns the queues of the
  * channels assigned to it until it returns them. Each field names its owner.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a device counts for `weft stat`. A worker counts in the channel that it
- * serves; the manager adds that up now and then into the pages of the device and
- * of the client's user.
+ * This header declares the counters of a device for `weft stat`. A worker
+ * counts in the channel that it serves; the manager adds that up now and then
+ * into the pages of the device and of the client's user.
  */
 #ifndef WF_DEVD_STATS_H
 #define WF_DEVD_STATS_H
@@ -42,8 +42,8 @@ struct wf_devd_counts {
 	_Atomic uint64_t n[WF_DEVD_STAT_COUNTED];
 };
 
-/* What a device or a user has, and has done: as it was when it was last added
- * up. */
+/* An account says what a device or a user has, and has done: as it was when it
+ * was last added up. */
 struct wf_devd_account {
 	uint64_t channels, opened, turned_away, memory, waiting;
 	uint64_t counted[WF_DEVD_STAT_COUNTED];
@@ -76,7 +76,7 @@ void wf_devd_stats_close(struct wf_devd *devd);
  * memory there is none. */
 void wf_devd_stats_open_user(struct wf_devd *devd, struct wf_devd_user *user);
 
-/* Before a channel goes: what it has counted stays with its device and its user. */
+/* Before a channel goes: its counts stay with its device and its user. */
 void wf_devd_stats_keep(struct wf_devd_chan *chan);
 
 /* Adds up. True if jobs were done since the last time. */

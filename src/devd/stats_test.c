@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What devices count for `weft stat`: exactly what was done, while it is done
- * and after the channels are gone.
+ * These tests check the counters of devices for `weft stat`: they count exactly
+ * the work that was done, while it is done and after the channels are gone.
  */
 #include "devd/rig_test.h"
 
@@ -116,7 +116,7 @@ static void test_jobs(void **state)
 		EXPECT(type, channels, 0);
 		EXPECT(type, memory, 0);
 		EXPECT(type, opened, 1);
-		/* What was counted stays. */
+		/* The counts stay. */
 		EXPECT(type, jobs, jobs);
 		EXPECT(type, bytes_in, 40 * sizeof(src));
 	}

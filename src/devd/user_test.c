@@ -209,9 +209,9 @@ static void count_warnings(enum wf_log_level level, const char *func, int line,
 	warnings += level == WF_LOG_WARN && strstr(text, "user 65534");
 }
 
-/* A bug: a client whose device died connected to whoever took its place, was
- * warned, and went on. A stranger is not told a byte, however often the
- * connection is made anew, and whether or not a variable names it. */
+/* A bug: a client whose device died connected to the process that took its
+ * place, was warned, and went on. A stranger is not told a byte, however often
+ * the connection is made anew, and whether or not a variable names it. */
 static void test_stranger_serves(void **state)
 {
 	struct uacce_dev_info *list;
@@ -395,8 +395,8 @@ static void wait_until_root(pid_t pid)
 	usleep(20000);
 }
 
-/* Posts into the queue of @pid, which is another program by now. What is said
- * in the completion. */
+/* Posts into the queue of @pid, which is another program by now. Returns the
+ * completion. */
 static struct wf_accel_done post_stolen(pid_t pid, struct wf_accel_mmio *mmio)
 {
 	struct wf_accel_job *ring =

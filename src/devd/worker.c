@@ -155,7 +155,7 @@ static void interrupt(struct wf_devd_worker *worker, struct wf_devd_chan *chan)
 	wf_devd_stats_add(&chan->counts, WF_DEVD_STAT_interrupts, 1);
 }
 
-/* What a worker has done in one turn on a channel. */
+/* A tally counts the work of a worker in one turn on a channel. */
 struct tally {
 	uint64_t failed, in, out, copied;
 };

@@ -30,7 +30,7 @@
 #define WF_ACCEL_DEPTH_MIN 2u
 #define WF_ACCEL_DEPTH_MAX 4096u
 
-/* Bytes of one side of a job at most: what bounds the time that one client can
+/* Bytes of one side of a job at most: this bounds the time that one client can
  * hold a worker, and a worker's memory. */
 #define WF_ACCEL_LEN_MAX (64u << 20)
 

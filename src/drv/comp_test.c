@@ -2,7 +2,8 @@
 /*
  * wd_alg_deflate() and wd_alg_inflate() as an application calls them: every
  * format, level, flush and driver, cut everywhere, and what they answer to bad
- * input. What weft writes is read by the real zlib, and the other way round.
+ * input. The real zlib reads the data that weft writes, and the other way
+ * round.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -394,8 +395,8 @@ static void test_flush_shows(void **state)
 	}
 }
 
-/* What is noise by itself is next to nothing with a dictionary; both ways, and
- * whoever has not got it cannot read it. */
+/* Data that are noise by themselves take next to nothing with a dictionary,
+ * both ways, and a reader without the dictionary cannot read them. */
 static void test_dictionaries(void **state)
 {
 	static const char *const drivers[] = { NULL, "isal", "zlib" };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The driver of the software device. What the device writes is taken as from
- * outside: a completion must name a job that is in flight, and say nothing
- * that could not be.
+ * The driver of the software device. It does not trust the device's
+ * writes: a completion must name a job that is in flight, and say nothing that
+ * could not be.
  */
 #include "drv/device.h"
 
@@ -140,7 +140,7 @@ static void unmap_queues(struct wf_drv_device *device)
 {
 	free(device->slots);
 	wf_queue_ids_fini(&device->ids);
-	/* A child never had them: what lies there now is not ours. */
+	/* A child never had them: memory that lies there now is not ours. */
 	if (device->foreign)
 		return;
 	munmap(device->dus, device->dus_size);

@@ -56,7 +56,7 @@ struct wf_drv_result {
 	uint32_t bounced; /* by the driver, on their way back */
 };
 
-/* What the driver keeps for a job in flight. */
+/* This struct holds what the driver keeps for a job in flight. */
 struct wf_drv_slot {
 	void *cookie;
 	void *dst;

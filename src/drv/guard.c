@@ -93,8 +93,8 @@ static bool is_same(const struct sigaction *a, const struct sigaction *b)
 					  a->sa_handler == b->sa_handler;
 }
 
-/* Another thread of the program may install a handler at any time: what was
- * replaced by mistake is put back. */
+/* Another thread of the program may install a handler at any time: a handler
+ * that was replaced by mistake is put back. */
 static void replace(int number, const struct sigaction *old,
 		    const struct sigaction *new)
 {

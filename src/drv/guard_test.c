@@ -31,7 +31,8 @@ static void *map_nothing(void)
 	return mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* What another thread installs just before the next call that sets a handler. */
+/* Another thread installs this just before the next call that sets a
+ * handler. */
 static const struct sigaction *meanwhile;
 
 int sigaction(int number, const struct sigaction *restrict act,

@@ -120,9 +120,9 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int count)
 	pthread_mutex_unlock(&cq->mutex);
 }
 
-/* An event that the program will not see: who destroys its queue must not wait
- * until it is acknowledged. The queue lives, because its destruction withdraws
- * its events under the lock of the channel. */
+/* An event that the program will not see: a program that destroys its queue
+ * must not wait until it is acknowledged. The queue lives, because its
+ * destruction withdraws its events under the lock of the channel. */
 static void lose(uint64_t event, const char *why)
 {
 	struct wf_efa_cq *cq = (struct wf_efa_cq *)(uintptr_t)event;

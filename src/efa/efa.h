@@ -224,7 +224,7 @@ static inline struct wf_efa_qp *wf_efa_qp_of(struct ibv_qp *qp)
  * ring_lock. */
 struct wf_efa_qp *wf_efa_qp_find(uint16_t num);
 
-/* What the NIC's completion of @qp means to a program: a receive of a UD queue
+/* Translates the NIC's completion of @qp for a program: a receive of a UD queue
  * pair gets its header. True: it has one. Under the CQ's ring_lock. */
 bool wf_efa_qp_settle(struct wf_efa_qp *qp, struct wf_nic_wc *wc);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What libefa's functions take and give, as rdma-core's newest header has it;
- * older ones have the first fields only, so a caller's structure is as long as
- * it says. Our own names: the header of the system may be of any age, and is not
- * included. Only layout and declarations.
+ * This header declares the arguments and results of libefa's functions, as
+ * rdma-core's newest header has them; older ones have the first fields only, so
+ * a caller's structure is as long as it says. Our own names: the header of the
+ * system may be of any age, and is not included. Only layout and declarations.
  */
 #ifndef WF_EFA_EFADV_DEFS_H
 #define WF_EFA_EFADV_DEFS_H

@@ -584,7 +584,7 @@ static void test_flush(void **state)
 	close_pair(pair);
 }
 
-/* What was said of a peer is there when it comes back, and once. */
+/* A memo about a peer is there when it comes back, and once. */
 static void test_memo(void **state)
 {
 	const struct wf_nic_memo memo = { .words = { 1, 2, 3, 4, 5, 6, 7, 8 } };
@@ -602,7 +602,7 @@ static void test_memo(void **state)
 	close_pair(pair);
 }
 
-/* Who sleeps is woken by what arrives, and by nothing else. */
+/* A sleeper is woken by what arrives, and by nothing else. */
 static void test_sleep(void **state)
 {
 	struct pollfd fd = { .events = POLLIN };

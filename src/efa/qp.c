@@ -109,7 +109,7 @@ bool wf_efa_qp_settle(struct wf_efa_qp *qp, struct wf_nic_wc *wc)
 
 /* -- creation --------------------------------------------------------------- */
 
-/* What the NIC makes of a number of entries. */
+/* Returns the number of entries that the NIC makes of a number. */
 static uint32_t round_up(uint32_t entries)
 {
 	uint32_t size = 4;
@@ -119,7 +119,7 @@ static uint32_t round_up(uint32_t entries)
 	return size;
 }
 
-/* What a program may not ask for. 0 or an errno. */
+/* Refuses what a program may not ask for. Returns 0 or an errno. */
 static int check(const struct ibv_qp_init_attr_ex *attr,
 		 const struct wf_efadv_qp_init_attr *efa)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What libibverbs and libefa have and an EFA device of ours has not. The real
- * functions would take our objects for theirs, so each is answered here: by
- * errno, and one line in the log where a program asks for something to be made.
+ * This file refuses the calls of libibverbs and libefa that an EFA device of
+ * ours does not have. The real functions would take our objects for theirs, so
+ * each is answered here: by errno, and one line in the log where a program asks
+ * for something to be made.
  */
 #include "efa/efa.h"
 

@@ -124,7 +124,7 @@ static void test_laps(void **state)
 	close_pair(&pair);
 }
 
-/* Who has no handle finds the GID in the completion. */
+/* A receiver that has no handle finds the GID in the completion. */
 static void test_source(void **state)
 {
 	struct pair pair = open_pair(&(struct kind){ .rnr_retry = -1 });

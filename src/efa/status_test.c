@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What goes wrong, and how a program hears of it: statuses as the hardware has
- * them, states of a queue pair, calls that are refused.
+ * These tests check how a program hears of failures: statuses as the hardware
+ * has them, states of a queue pair, calls that are refused.
  */
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -105,8 +105,9 @@ static void take_down(const char *dir)
 	rmdir(dir);
 }
 
-/* Why a folder cannot be used, in words for the user. NULL: it can be. Another
- * user may have made it first in /tmp, or may be able to change what is in it. */
+/* Returns why a folder cannot be used, in words for the user. NULL: it can be.
+ * Another user may have made it first in /tmp, or may be able to change what is
+ * in it. */
 static const char *fault_of(const char *dir)
 {
 	char file[PATH_MAX + 16];

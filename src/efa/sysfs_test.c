@@ -25,7 +25,8 @@
 static char root[64] = "/tmp/weft-sysfs-XXXXXX";
 static char dir[128];
 
-/* What a program sees: its devices, and what it is told on standard error. */
+/* The child is a program that looks at its devices, and at what it is told on
+ * standard error. */
 static int child(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);

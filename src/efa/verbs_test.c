@@ -133,7 +133,7 @@ static void test_batch(void **state)
 	close_pair(&pair);
 }
 
-/* What is aborted was never posted. */
+/* An aborted request was never posted. */
 static void test_abort(void **state)
 {
 	struct pair pair = open_pair(&srd);
@@ -330,7 +330,7 @@ static void test_full(void **state)
 
 static void hear_child(struct pair *pair, int generations);
 
-/* What the child got from its parent does not work any more. */
+/* The objects that the child got from its parent do not work any more. */
 static void child(const struct pair *old, const union ibv_gid *gid,
 		  uint32_t qpn, int generations)
 {
@@ -393,7 +393,7 @@ static void test_process(void **state)
 	close_pair(&pair);
 }
 
-/* Who wants encryption does not get a device that sends in the clear. */
+/* A user who wants encryption does not get a device that sends in the clear. */
 static void test_key(void **state)
 {
 	pid_t pid = fork();

@@ -49,8 +49,8 @@ struct wf_compq;
 struct wf_rxq;
 struct wf_ux;
 
-/* What a transport does with its unexpected messages. All are called under the
- * endpoint's lock, once per message, after it left the matcher. */
+/* A transport handles its unexpected messages by these. All are called under
+ * the endpoint's lock, once per message, after it left the matcher. */
 struct wf_ux_ops {
 	/* Moves the message into @rx and reports it; owns both from now on. */
 	void (*deliver)(struct wf_ux *ux, struct wf_rx *rx);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unit tests of the matcher: who meets whom, in which order; and random runs
- * side by side with two plain lists that are searched from the front.
+ * Unit tests of the matcher: which message meets which receive, and in which
+ * order; and random runs side by side with two plain lists that are searched
+ * from the front.
  */
 #include "match/match.h"
 
@@ -21,7 +22,7 @@ static void post(struct wf_match *m, struct wf_rx *rx, uint64_t tag,
 	wf_match_post(m, rx);
 }
 
-/* What a message would meet; takes it off. */
+/* Takes the receive that a message would meet off the queue. */
 static struct wf_rx *take(struct wf_match *m, uint64_t tag, uint64_t src)
 {
 	struct wf_rx *rx = wf_match_find(m, tag, src);
@@ -206,7 +207,7 @@ static void test_context_and_first(void **state)
 #define RECEIVES 600
 #define MESSAGES 600
 
-/* What is drawn. */
+/* A mix says what is drawn. */
 struct mix {
 	const uint64_t *masks;
 	size_t mask_count;
@@ -335,7 +336,7 @@ static void model_receive(struct model *model, uint64_t tag, uint64_t ignore,
 	model->posted[model->posted_count++] = rx;
 }
 
-/* What else happens: a cancelled receive, a message that is claimed or whose
+/* Other events happen: a cancelled receive, a message that is claimed or whose
  * endpoint closes, a sender that gets another name. */
 static void model_disturb(struct model *model)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which receives have been posted for longest. Not for paths that messages
- * take: it looks at every chain.
+ * This header knows which receives have been posted for longest. Not for paths
+ * that messages take: it looks at every chain.
  */
 #ifndef WF_MATCH_OLDEST_H
 #define WF_MATCH_OLDEST_H

@@ -31,7 +31,7 @@ struct wf_rxq {
 	struct wf_match tagged;
 };
 
-/* What a message says of itself, for its completion. */
+/* An envelope is what a message says of itself, for its completion. */
 struct wf_envelope {
 	uint64_t tag;
 	uint64_t data;
@@ -90,7 +90,7 @@ static inline void wf_match_rxq_post(struct wf_rxq *rxq, struct wf_rx *rx)
 		wf_match_rxq_post_slow(rxq, rx);
 }
 
-/* What a completion of a plain receive says, up to its source. */
+/* Writes the completion of a plain receive, up to its source. */
 static inline void wf_match_rxq_write_plain(struct wf_comp *comp,
 					    const struct wf_rx *rx,
 					    const struct wf_envelope *env)

@@ -390,7 +390,7 @@ static void test_flush(void **state)
 	assert_int_equal(sends, 10);
 	assert_int_equal(recvs, 10);
 	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), -ESHUTDOWN);
-	/* What is on its way may arrive; nothing is sent again. */
+	/* Packets on their way may arrive; nothing is sent again. */
 	for (int i = 0; i < 100; i++)
 		pair_progress(&p);
 	pair_recv(&p.b, 3, 0, 64);
@@ -438,7 +438,7 @@ static void test_qpn_reuse(void **state)
 	assert_int_equal(
 		wf_nic_counter(&wf_nic_counters(p.b.nic)->stale_completions),
 		1);
-	/* Who still sends to the old number hears that it is nobody. */
+	/* A sender to the old number hears that it is nobody. */
 	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "old", 3), 0);
 	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_BAD_QPN);
 	wr.qpn = wf_nic_qp_num(p.b.qp);
@@ -523,9 +523,9 @@ static void test_full_cq(void **state)
 	pair_close(&p);
 }
 
-/* What an engine above begins with: an address, and nothing else. The first
- * queue pair has a number that everybody knows; the receiver, who has no handle
- * for the sender, is told who it was, and answers. */
+/* An engine above begins with an address, and nothing else. The first queue
+ * pair has a number that everybody knows; the receiver, who has no handle for
+ * the sender, is told who it was, and answers. */
 static void test_first_contact(void **state)
 {
 	struct wf_nic_qp_attr big = { .sq_entries = UINT32_MAX };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What all NICs have in common: memory keys, address handles, and the calls
- * that go directly to the device.
+ * This file has the part that all NICs have in common: memory keys, address
+ * handles, and the calls that go directly to the device.
  */
 #include "nic/nic.h"
 

@@ -187,7 +187,7 @@ int wf_nic_ah_abandon(struct wf_nic *nic, uint16_t ah);
  * from being taken for new ones, wait until all have completed. */
 int wf_nic_ah_renew(struct wf_nic *nic, uint16_t ah);
 
-/* What the device knows about the path to the peer. -EINVAL: no such handle. */
+/* The device knows this about the path to the peer. -EINVAL: no such handle. */
 struct wf_nic_path {
 	bool up;    /* connected */
 	bool lost;  /* requests end with ABORT until it is renewed */

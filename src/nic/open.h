@@ -104,7 +104,8 @@ int wf_nic_open(const char *device, const struct wf_nic_attr *attr,
 
 /* The devices, the default first; NULL behind the last. */
 const char *wf_nic_device_name(unsigned int index);
-/* What @device is, in some words. NULL: there is none of that name. */
+/* Returns a description of @device in some words. NULL: there is none of that
+ * name. */
 const char *wf_nic_device_about(const char *device);
 /* How many addresses of a host @device (NULL: the default) uses at once. */
 unsigned int wf_nic_device_addrs(const char *device);
@@ -146,8 +147,9 @@ void wf_nic_port_close(struct wf_nic_port *port);
 int wf_nic_key_open(const char *device, void *addr, size_t len, unsigned access,
 		    struct wf_nic_key **key, uint32_t *rkey);
 void wf_nic_key_close(struct wf_nic_key *key);
-/* What names it for wf_nic_mr_use(): a number and not a pointer, so that one that
- * was closed, or is of something else, does no harm. NULL: nothing does. */
+/* Returns the name of the key for wf_nic_mr_use(): a number and not a pointer,
+ * so that one that was closed, or is of something else, does no harm. NULL:
+ * nothing does. */
 void *wf_nic_key_desc(const struct wf_nic_key *key);
 
 /* In a forked child: closes the descriptors, so that the hardware is given back

@@ -152,8 +152,8 @@ struct wf_nic_ops {
 	int (*way)(bool rings, char *text, size_t room);
 };
 
-/* What the device has for an address of its own, and for memory of no NIC,
- * begins with these. */
+/* The device's structures for an address of its own, and for memory of no NIC,
+ * begin with these. */
 struct wf_nic_port {
 	const struct wf_nic_ops *ops;
 };

@@ -18,7 +18,7 @@
 
 #define ENTRIES 16u
 
-/* What lies in the device. */
+/* These are the contents of the device. */
 static struct {
 	_Alignas(64) uint8_t sq[ENTRIES * sizeof(struct wf_nic_tx_wqe)];
 	_Alignas(64) uint8_t rq[ENTRIES * sizeof(struct wf_nic_rx_desc)];

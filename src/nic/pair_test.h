@@ -24,7 +24,7 @@
 #define PAIR_QKEY 0x1234u
 #define PAIR_LOST 60 /* seconds after which a test has failed */
 
-/* What the pair is of. */
+/* The two NICs of the pair are of this device. */
 static const char *pair_device = "udp";
 /* The file with its secret; NULL: it has none. */
 static const char *pair_key;
@@ -138,7 +138,7 @@ static inline struct wf_nic_wc pair_wait(struct pair *p, struct side *s)
 	return wc;
 }
 
-/* What a request from @from to @to begins with. */
+/* Returns the beginning of a request from @from to @to. */
 static inline struct wf_nic_wr pair_wr(const struct side *from,
 				       const struct side *to, uint64_t id)
 {

@@ -306,7 +306,8 @@ static int get_id(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 		return -ESHUTDOWN;
 	*id = wf_queue_ids_get(&qp->sq_ids);
 	if (wf_unlikely(*id == WF_QUEUE_ID_NONE)) {
-		/* What was posted with MORE must not wait for ever. */
+		/* Requests that were posted with MORE must not wait for
+		 * ever. */
 		wf_nic_qp_ring(qp);
 		return -EAGAIN;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What devices in software share: taking requests from the ring of a queue pair
- * and checking them, and completions, none of which is ever lost for lack of
- * room. A device embeds struct wf_nic_soft as its first member. Every caller
- * holds the NIC's lock.
+ * Devices in software share this: they take requests from the ring of a queue
+ * pair and check them, and they write completions, none of which is ever lost
+ * for lack of room. A device embeds struct wf_nic_soft as its first member.
+ * Every caller holds the NIC's lock.
  */
 #ifndef WF_NIC_SOFT_H
 #define WF_NIC_SOFT_H

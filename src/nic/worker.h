@@ -2,7 +2,7 @@
 /*
  * The thread of a device in software that does nothing but its work: it makes
  * passes while there is something to do, then sleeps until its descriptor is
- * readable, a time comes, or a doorbell is written. Where several devices share
+ * readable, a time comes, or a doorbell is written. If several devices share
  * one thread that only helps out, see attend.h.
  */
 #ifndef WF_NIC_WORKER_H

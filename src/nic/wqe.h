@@ -40,7 +40,7 @@ static inline uint64_t wf_nic_wqe_addr(uint32_t lo, uint32_t hi)
 	return (uint64_t)hi << 32 | lo;
 }
 
-/* What the first 32 bytes say. */
+/* These are the contents of the first 32 bytes. */
 struct wf_nic_wqe_head {
 	uint16_t req_id;
 	uint8_t ctrl1; /* enum wf_nic_opcode and WF_NIC_TX_INLINE, _HAS_IMM */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unit tests of descriptors against golden bytes: what we encode is what the
- * reference structures hold, and what they hold is what we decode. The bytes
+ * Unit tests of descriptors against golden bytes: our encoding has the bytes of
+ * the reference structures, and what they hold is what we decode. The bytes
  * were made by filling the structures of rdma-core v64 with the values that the
  * tests name.
  */

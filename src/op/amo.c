@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which way an atomic operation goes, and the two ways that are not a single
- * instruction on an aligned word: 16 bytes by compare-and-swap, and the locks.
+ * This file decides which way an atomic operation goes, and has the two ways
+ * that are not a single instruction on an aligned word: 16 bytes by
+ * compare-and-swap, and the locks.
  */
 #include "op/amo.h"
 

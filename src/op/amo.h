@@ -4,8 +4,8 @@
  * nothing of keys, bounds or peers: the caller has checked that the target is
  * registered, large enough, and open for what the operation does.
  *
- * What is atomic: each element. How depends on its address and size alone, so
- * that everyone here who means the same object agrees:
+ * Each element is atomic. Its address and size alone decide how, so that all
+ * users of the same object in this process agree:
  *
  *	cpu	1, 2, 4 or 8 bytes, naturally aligned; 16 bytes, aligned to 16,
  *		where the processor has cmpxchg16b and atomic 16-byte loads.
@@ -65,8 +65,8 @@ enum wf_op_amo_kind {
 bool wf_op_amo_valid(unsigned int op, unsigned int datatype,
 		     enum wf_op_amo_kind kind);
 
-/* Whether an application of that FI_VERSION() knows both numbers: what it does
- * not know it cannot have meant. */
+/* Whether an application of that FI_VERSION() knows both numbers: it cannot
+ * have meant a number that it does not know. */
 bool wf_op_amo_known(unsigned int op, unsigned int datatype,
 		     uint32_t api_version);
 
@@ -76,10 +76,10 @@ size_t wf_op_amo_size(unsigned int datatype);
 /*
  * Runs a valid operation on @count elements, in order. Nothing needs to be
  * aligned. @operand is not read by FI_ATOMIC_READ, @compare only by the compare
- * kind, @result (the value before) is not written by the write kind; what is
- * not used may be NULL. @result may be the same memory as @operand or @compare:
- * an element is written after they were read. FI_ATOMIC_READ never writes the
- * target: it works on read-only memory.
+ * kind, @result (the value before) is not written by the write kind; pointers
+ * that are not used may be NULL. @result may be the same memory as @operand or
+ * @compare: an element is written after they were read. FI_ATOMIC_READ never
+ * writes the target: it works on read-only memory.
  *
  * Comparisons are by value: 0.0 equals -0.0, and a NaN equals nothing. Integers
  * wrap. float16, bfloat16 and float8 round to nearest, ties to even; FLOAT8_E4M3

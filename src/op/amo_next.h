@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an atomic operation makes of a value: next_<type>(op, target, operand,
- * compare), all as words of the type's size. The text of fi_atomic(3), once per
- * kind of number. With op a constant nothing but one expression is left of the
- * switch. Only for amo_table.c.
+ * These functions compute the value that an atomic operation stores:
+ * next_<type>(op, target, operand, compare), all as words of the type's size.
+ * The text of fi_atomic(3), once per kind of number. With op a constant nothing
+ * but one expression is left of the switch. Only for amo_table.c.
  */
 #ifndef WF_OP_AMO_NEXT_H
 #define WF_OP_AMO_NEXT_H

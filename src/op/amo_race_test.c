@@ -73,7 +73,7 @@ static void run_jobs(struct job *jobs)
 		pthread_join(jobs[i].thread, NULL);
 }
 
-/* The number @n in any datatype; what has no room for it wraps. */
+/* The number @n in any datatype; a type that has no room for it wraps. */
 static void put_number(unsigned int datatype, unsigned int n, void *to)
 {
 	long double wide[2] = { n, 0 };

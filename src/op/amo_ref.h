@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What atomic operations do to values, once more, slowly: the reference of the
- * unit test, amo_test.c, which shares nothing with the code. Complex numbers are
- * pairs here.
+ * This header does atomic operations once more, slowly: the reference of the
+ * unit test, amo_test.c, which shares nothing with the code. Complex numbers
+ * are pairs here.
  */
 #ifndef WF_OP_AMO_REF_H
 #define WF_OP_AMO_REF_H

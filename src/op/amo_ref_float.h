@@ -19,7 +19,7 @@
 
 enum class { INTEGER, REAL, COMPLEX };
 
-/* What fi_atomic(3) says of the datatypes. */
+/* The table has the datatypes of fi_atomic(3). */
 static const struct type {
 	enum class class;
 	bool is_signed;

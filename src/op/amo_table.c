@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Atomic operations as functions, one per op and type, and the table of them.
- * What a value becomes is amo_next.h; here it is put in place: by the one
- * instruction there is for it, else by compare-and-swap.
+ * amo_next.h computes the new value; this file stores it: by the one
+ * instruction that there is for the operation, else by compare-and-swap.
  */
 #include "op/amo_table.h"
 

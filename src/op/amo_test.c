@@ -165,7 +165,8 @@ static void try_values(enum wf_op_amo_kind kind, unsigned int op,
 	bool compare = kind == WF_OP_AMO_COMPARE;
 
 	make_values(datatype, values);
-	/* What a compare stores does not decide anything: some will do. */
+	/* The value that a compare stores does not decide anything: some will
+	 * do. */
 	for (size_t a = 0; a < VALUES; a++)
 		for (size_t b = 0; b < VALUES; b += compare ? 5 : 1)
 			for (size_t c = 0; c < (compare ? VALUES : 1); c++)

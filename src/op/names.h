@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How transports translate addresses into names (fi_addr_t) and back. The owner
- * of the address vector fills it in. Called under the endpoint's lock, on slow
- * paths.
+ * With these calls transports translate addresses into names (fi_addr_t) and
+ * back. The owner of the address vector fills it in. Called under the
+ * endpoint's lock, on slow paths.
  */
 #ifndef WF_OP_NAMES_H
 #define WF_OP_NAMES_H

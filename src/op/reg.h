@@ -26,8 +26,8 @@ struct wf_reg_view {
 	const struct wf_reg_entry *entries; /* NULL: none */
 };
 
-/* What was found last, of a registration with one segment: most operations name
- * the same one again. All of it is 0 in the beginning. */
+/* This keeps what was found last, of a registration with one segment: most
+ * operations name the same one again. All of it is 0 in the beginning. */
 struct wf_reg_known {
 	uint64_t key;
 	uint64_t access;
@@ -64,7 +64,7 @@ struct wf_reg_access {
 	uint64_t access; /* FI_REMOTE_READ, FI_REMOTE_WRITE */
 };
 
-/* What it means in the owner's memory. */
+/* This is its meaning in the owner's memory. */
 struct wf_reg_target {
 	uint32_t slot;
 	uint32_t flags; /* WF_REG_EVENTS */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Several sleepers behind one descriptor: whoever stills it takes the ring away
- * from nobody else.
+ * Several sleepers behind one descriptor: a sleeper that stills it takes the
+ * ring away from nobody else.
  */
 #include "op/waker.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the layers above rely on at the boundary to the kernel. The file uses
- * nothing but src/os, so that a simulated kernel can be held to the same tests.
+ * These tests check the behaviour of the kernel on which the layers above rely.
+ * The file uses nothing but src/os, so that a simulated kernel can be held to
+ * the same tests.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -129,7 +130,7 @@ static void test_mappings_come_and_go(void **state)
 			 0);
 	assert_true(wf_os_is_mapped(at, page));
 	*(int *)at = 7;
-	/* At the same place: what was there is gone. */
+	/* At the same place: the old mapping is gone. */
 	again = at;
 	assert_int_equal(wf_os_mmap(&again, page, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
@@ -262,7 +263,7 @@ static void test_unix_messages(void **state)
 	assert_int_equal(wf_os_send(fds[0], "de", 2, 0), 2);
 	assert_int_equal(wf_os_recv(fds[1], text, sizeof(text), 0), 3);
 	assert_memory_equal(text, "abc", 3);
-	/* What was sent before the end is there before the end. */
+	/* Bytes that were sent before the end are there before the end. */
 	wf_os_close(fds[0]);
 	assert_int_equal(wf_os_send(fds[1], "x", 1, 0), -EPIPE);
 	assert_int_equal(wf_os_recv(fds[1], text, sizeof(text), 0), 2);
@@ -471,7 +472,7 @@ static void test_epoll(void **state)
 	assert_int_equal(wf_os_epoll_ctl(inner, EPOLL_CTL_DEL, fds[1], NULL),
 			 -ENOENT);
 	assert_int_equal(wf_os_epoll_wait(inner, events, 4, 0), 0);
-	/* What is closed is not watched any more. */
+	/* A closed descriptor is not watched any more. */
 	wf_os_eventfd_write(event, 1);
 	wf_os_close(event);
 	assert_int_equal(wf_os_epoll_wait(inner, events, 4, 0), 0);

@@ -98,7 +98,7 @@ int wf_os_chmod(const char *path, mode_t mode);
  * number of bytes, or -errno. */
 ssize_t wf_os_read_text(const char *path, char *text, size_t room);
 
-/* Who may read and change a file, and what its name refers to. */
+/* This says who may read and change a file, and what its name refers to. */
 struct wf_os_owned {
 	uid_t uid;	   /* of the owner */
 	uid_t link_uid;	   /* of the last name, if that is a symbolic link; else

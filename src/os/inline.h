@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the provider asks of the kernel and of the processor on its hot paths,
- * inlined, and where it keeps variables that change.
+ * This header inlines the calls to the kernel and to the processor that the
+ * provider makes on its hot paths, and says where it keeps variables that
+ * change.
  */
 #ifndef WF_OS_INLINE_H
 #define WF_OS_INLINE_H

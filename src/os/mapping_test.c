@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is found behind memory of this process, and what is opened of another one.
+ * These tests check which file is found behind memory of this process, and
+ * which is opened of another one.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the system knows of networks: interfaces and names. The rules of
- * os/file.h hold.
+ * These calls ask the system for its networks: interfaces and names. The rules
+ * of os/file.h hold.
  */
 #ifndef WF_OS_NET_H
 #define WF_OS_NET_H

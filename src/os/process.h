@@ -20,8 +20,9 @@ const char *wf_os_getenv(const char *name);
 /* All "NAME=value" of the environment, ended by NULL. */
 char *const *wf_os_environ(void);
 
-/* What the kernel has told this process when it started (getauxval(3)), as the
- * instructions that it may use. 0: nothing of the kind. */
+/* Returns a value that the kernel gave this process when it started
+ * (getauxval(3)), such as the instructions that it may use. 0: nothing of the
+ * kind. */
 unsigned long wf_os_auxval(unsigned long kind);
 
 /* How many descriptors this process may have (RLIMIT_NOFILE): now, and at most

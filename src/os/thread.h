@@ -93,7 +93,8 @@ bool wf_os_life_end(void *page);
  * -EPROTO where there is none. */
 int wf_os_life_find(const void *page, size_t bytes, struct wf_os_life *life);
 
-/* Acquire: what was copied before this call was copied before the mark changed. */
+/* Acquire: bytes that were copied before this call were copied before the mark
+ * changed. */
 static inline bool wf_os_life_is_on(const struct wf_os_life *life)
 {
 	return wf_shared_load(life->word, acquire) == life->alive;

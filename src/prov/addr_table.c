@@ -12,7 +12,7 @@
 #include "base/place.h"
 
 #define MIN_ROOM 16u
-/* What an application announces is a guess: never trusted with more than 5 MiB
+/* An application announces a guess: it is never trusted with more than 5 MiB
  * before the addresses come. */
 #define MAX_FIRST_ROOM 131072u
 #define MAX_ROOM (1u << 30)

@@ -168,8 +168,9 @@ static void test_model(void **state)
 	wf_prov_addr_table_fini(&table);
 }
 
-/* 127.0.0.1 of two namespaces is two peers. What comes by packets says no place,
- * what an application makes of an IP address neither. */
+/* 127.0.0.1 of two namespaces is two peers. An address that came by packets
+ * names no place, and so does one that an application makes of an IP
+ * address. */
 static void test_places(void **state)
 {
 	struct wf_addr bare = number(1), one = bare, two = bare, three = bare;

@@ -28,7 +28,7 @@
 /* Slots whose pages are taken together: a page of the map. */
 #define SLOTS_PER_STEP (WF_AV_SHARED_PAGE / sizeof(uint64_t))
 
-/* What an application announces is a guess: 6 MiB at most before the addresses
+/* An application announces a guess: it gets 6 MiB at most before the addresses
  * come. */
 #define MAX_FIRST_ROOM 131072u
 

@@ -39,7 +39,7 @@ int wf_prov_av_shared_open(struct wf_prov_av_shared *shared, const char *name);
 
 void wf_prov_av_shared_close(struct wf_prov_av_shared *shared);
 
-/* What the application gets as map_addr. */
+/* Returns what the application gets as map_addr. */
 void *wf_prov_av_shared_map(const struct wf_prov_av_shared *shared);
 
 /* Counts the changes of the creator, for users that check often. */

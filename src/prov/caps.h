@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What weft can do, in libfabric's bits and numbers. The one place to extend
- * when an operation is added: fi_getinfo() matches hints against these and
- * fills its answers from them.
+ * This header states the capabilities of weft, in libfabric's bits and numbers.
+ * The one place to extend when an operation is added: fi_getinfo() matches
+ * hints against these and fills its answers from them.
  */
 #ifndef WF_PROV_CAPS_H
 #define WF_PROV_CAPS_H
@@ -68,7 +68,7 @@
 /* The top bit marks a value as private to a provider; the rest is "weft". */
 #define WF_PROV_PROTOCOL 0xf7656674u
 #define WF_PROV_PROTOCOL_VERSION 1
-/* What libfabric calls a generic tag: 64 fields of one bit. */
+/* libfabric calls this a generic tag: 64 fields of one bit. */
 #define WF_PROV_TAG_FORMAT 0xaaaaaaaaaaaaaaaaull
 
 #define WF_PROV_MR_KEY_SIZE 8

@@ -118,8 +118,8 @@ static inline struct wf_cntr *wf_prov_ep_cntr(const struct wf_prov_ep *ep,
 	return ep->cntrs[event] ? &ep->cntrs[event]->count : NULL;
 }
 
-/* What arrives is reported to this endpoint, although a shared context receives
- * it. Lock held. */
+/* Messages that arrive are reported to this endpoint, although a shared context
+ * receives them. Lock held. */
 static inline void wf_prov_ep_turn(struct wf_prov_ep *ep)
 {
 	ep->srx->rxq.compq = ep->rx_compq;

@@ -69,8 +69,8 @@ int wf_prov_hints_family(uint32_t addr_format)
 	}
 }
 
-/* "weft", "weft;ofi_x", "^tcp;shm": libfabric has evaluated these; what remains
- * is a list of other providers. */
+/* "weft", "weft;ofi_x", "^tcp;shm": libfabric has evaluated these; the rest is
+ * a list of other providers. */
 static bool names_us(const char *prov_name)
 {
 	return prov_name[0] == '^' || strcasestr(prov_name, WF_PROV_NAME);

@@ -17,7 +17,7 @@ int wf_prov_hints_check(uint32_t version, const struct fi_info *hints);
 /* Only what belongs to a domain, for fi_domain(). */
 int wf_prov_hints_check_domain(uint32_t version, const struct fi_info *hints);
 
-/* What applications of this API version may ask for. */
+/* Returns what applications of this API version may ask for. */
 uint64_t wf_prov_hints_caps(uint32_t version);
 
 /* AF_UNSPEC, AF_INET, AF_INET6 or WF_ADDR_EFA; -1 for a format that is none of ours. */

@@ -98,7 +98,7 @@ static int bind_socket(const struct wf_addr *addr, int type, bool held,
 	return fd;
 }
 
-/* What an address is made of. */
+/* An address is made of these. */
 struct sockets {
 	int nic_fd;  /* of the device */
 	int held_fd; /* the same port of the other protocol, unused: nobody else

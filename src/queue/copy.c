@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which copies this processor has, and which is chosen.
+ * This file finds which copies this processor has, and chooses one.
  */
 #include "queue/copy.h"
 

@@ -38,7 +38,8 @@ enum wf_queue_copy_kind {
 /* Whether this processor and its operating system can. */
 bool wf_queue_copy_can(enum wf_queue_copy_kind kind);
 
-/* What WF_QUEUE_COPY_BEST and _MEMORY stand for here; any other is itself. */
+/* Returns the copy that WF_QUEUE_COPY_BEST and _MEMORY stand for here; any
+ * other is itself. */
 enum wf_queue_copy_kind wf_queue_copy_choose(enum wf_queue_copy_kind kind);
 
 const char *wf_queue_copy_name(enum wf_queue_copy_kind kind);

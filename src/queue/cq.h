@@ -77,8 +77,8 @@ static inline bool wf_queue_cq_ready(const struct wf_queue_cq *cq)
 	return (word & cq->phase_bit) == cq->expect;
 }
 
-/* Copies the next entry to @out (stride bytes), once: what the caller then
- * checks is what it uses. False: none. */
+/* Copies the next entry to @out (stride bytes), once: the caller then checks
+ * the same bytes that it uses. False: none. */
 static inline bool wf_queue_cq_take(struct wf_queue_cq *cq, void *out)
 {
 	uint32_t word = atomic_load_explicit(wf_queue_cq_word(cq),

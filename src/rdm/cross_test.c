@@ -3,8 +3,8 @@
  * Unit tests of two endpoints that give each other up, and are killed and
  * started again, at any moment: with packets of old lives still under way and
  * with both sides beginning anew at once. Moments are drawn from a seed. When
- * nothing more happens to them, everything that was sent ends, what completed
- * well has arrived once, and whoever sends reaches the other.
+ * nothing more happens to them, everything that was sent ends, a message that
+ * completed well has arrived once, and a sender reaches the other.
  */
 #include "rdm/net_test.h"
 

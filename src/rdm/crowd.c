@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which peers are kept. Releasing one takes two steps. First its handle is
- * destroyed; from then on the device identifies its packets by address.
- * Completions with the number of the handle may still arrive; when all of them
- * have been seen, and none was of this peer, it is freed.
+ * This file decides which peers are kept. Releasing one takes two steps. First
+ * its handle is destroyed; from then on the device identifies its packets by
+ * address. Completions with the number of the handle may still arrive; when all
+ * of them have been seen, and none was of this peer, it is freed.
  */
 #include "rdm/crowd.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which peers are kept. An address that sent one packet must not occupy memory
- * and a handle of the device for ever, so peers that hold nothing are given
- * back: peers outside the AV after some seconds of silence, any peer when there
- * are too many.
+ * The crowd decides which peers are kept. An address that sent one packet must
+ * not occupy memory and a handle of the device for ever, so peers that hold
+ * nothing are given back: peers outside the AV after some seconds of silence,
+ * any peer when there are too many.
  *
  * A peer holds something while an operation of ours or of its own is under way,
  * while one of its messages waits for a receive or for its turn, or while we

@@ -358,7 +358,7 @@ static void test_full_of_messages(void **state)
 	net_close(net);
 }
 
-/* Silent for long, and outside the AV: forgotten. In the AV: not. */
+/* Silent for long, and outside the AV: forgotten. A peer in the AV is not. */
 static void test_silence(void **state)
 {
 	struct wf_rdm_ep_attr attr = crowd_attr();
@@ -383,7 +383,7 @@ static void test_silence(void **state)
 	net_close(net);
 }
 
-/* What the device does when both connections have been closed. */
+/* Does what the device does when both connections have been closed. */
 static void forget_memo(struct node *n, const struct wf_addr *of)
 {
 	struct wf_nic_memo memo;
@@ -470,9 +470,9 @@ static void send_and_forget(uint64_t number)
 	}
 }
 
-/* Bug: who lost its connection, and then let the peer go twice before it heard of
- * it, began two lives with the same id: messages of the second had the numbers of
- * the first, and the other side took them for those. */
+/* Bug: a side that lost its connection, and then let the peer go twice before
+ * it heard of it, began two lives with the same id: messages of the second had
+ * the numbers of the first, and the other side took them for those. */
 static void test_two_lives(void **state)
 {
 	(void)state;

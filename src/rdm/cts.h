@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What long messages and long writes have in common at their sender: a first
+ * Long messages and long writes have this in common at their sender: a first
  * packet with as many bytes as fit, then a stream as the other side grants.
  */
 #ifndef WF_RDM_CTS_H

@@ -25,7 +25,7 @@ struct wf_wire_packet;
 enum wf_nic_status
 wf_rdm_direct_find(void *ep, const struct wf_nic_access *want, void **at);
 
-/* What both protocols are: see protocol.h. */
+/* Both protocols have these functions: see protocol.h. */
 bool wf_rdm_direct_can_use(const struct wf_rdm_ep *ep,
 			   const struct wf_rdm_tx *tx, size_t room);
 int wf_rdm_direct_construct(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,

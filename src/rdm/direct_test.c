@@ -122,7 +122,7 @@ static void test_unasked(void **state)
 	}
 }
 
-/* What is not allowed is refused, and the target makes no call for that,
+/* A forbidden access is refused, and the target makes no call for that,
  * either. */
 static void test_refused(void **state)
 {
@@ -158,8 +158,8 @@ static void test_refused(void **state)
 	net_close(net);
 }
 
-/* Who wants to hear of accesses does, also of injected ones; the next operations
- * go by packets at once. */
+/* A target that wants to hear of accesses does, also of injected ones; the next
+ * operations go by packets at once. */
 static void test_counted(void **state)
 {
 	struct net *net = begin(0, 1);

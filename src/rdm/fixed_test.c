@@ -155,7 +155,7 @@ static void test_dies_unexpected(void **state)
 	script_close(s);
 }
 
-/* A number that does not come: what follows it is delivered. */
+/* A number that does not come: the messages that follow it are delivered. */
 static void test_skip(void **state)
 {
 	struct script *s = begin();
@@ -253,8 +253,8 @@ static void test_failed_request(void **state)
 	script_close(s);
 }
 
-/* The device said that the peer is gone; it is not. What it missed is told when
- * it is heard of again, and not before. */
+/* The device said that the peer is gone; it is not. The peer is told what it
+ * missed when it is heard of again, and not before. */
 static void test_back(void **state)
 {
 	struct script *s = begin();
@@ -568,8 +568,8 @@ static void test_never_greets(void **state)
 	script_quiet(s);
 	assert_false(wf_base_list_empty(&peer->again));
 	assert_in_range(ep->small_pkts.in_use, 1, 64);
-	/* It is in no AV, and silent. What says that a number does not come holds
-	 * it. */
+	/* It is in no AV, and silent. A packet that says that a number does not
+	 * come holds it. */
 	keep(peer, lost(WF_RDM_REF_SKIP, 0));
 	assert_true(wf_rdm_lost_holds(peer));
 	wf_rdm_lost_free(peer);

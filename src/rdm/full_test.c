@@ -107,8 +107,9 @@ static void test_no_memory(void **state)
 
 /* -- completions ------------------------------------------------------------ */
 
-/* Bug: what waited for room in a queue that nobody read kept the endpoint awake.
- * It sleeps, unless the device has something, and is woken to try again. */
+/* Bug: an operation that waited for room in a queue that nobody read kept the
+ * endpoint awake. It sleeps, unless the device has something, and is woken to
+ * try again. */
 static void sleep_once(struct node *n)
 {
 	struct pollfd p = {

@@ -253,7 +253,7 @@ static void test_medium_backwards(void **state)
 	script_close(s);
 }
 
-/* What is parked is told of when it has its receive, not before. */
+/* A parked message is reported when it has its receive, not before. */
 static void test_receipt_when_delivered(void **state)
 {
 	struct wf_wire_packet wire = { .type = WF_WIRE_DC_EAGER_TAGRTM,
@@ -392,7 +392,7 @@ static void test_runtread(void **state)
 		wire.seg_offset = (uint64_t)at;
 		script_send(s, wire, from + at, 1000);
 	}
-	/* What is read may be there first. */
+	/* The message that is read may be there first. */
 	assert_int_equal(script_expect(s, WF_WIRE_EOR).send_id, 77);
 	assert_int_equal(wf_op_compq_count(&script_node(s)->rxcq), 0);
 	wire.seg_offset = 4500;
@@ -474,8 +474,8 @@ static void test_close_while_reading(void **state)
 
 /* -- lives ------------------------------------------------------------------ */
 
-/* It restarts: what was being received fails, what was complete stays, nobody
- * is told of what he does not know. */
+/* It restarts: a message that was being received fails, and a complete one
+ * stays, nobody is told of what he does not know. */
 static void test_new_life(void **state)
 {
 	struct wf_wire_packet half = { .type = WF_WIRE_MEDIUM_TAGRTM,
@@ -517,9 +517,10 @@ static void test_new_life(void **state)
 	script_close(s);
 }
 
-/* Bug: an endpoint that lost its connection to a peer twice before the peer heard
- * of it passed over what was still to come in that life. The peer's connection
- * to us was as good as before: what we acknowledged was dropped. */
+/* Bug: an endpoint that lost its connection to a peer twice before the peer
+ * heard of it passed over what was still to come in that life. The peer's
+ * connection to us was as good as before: a message that we acknowledged was
+ * dropped. */
 static void test_lost_twice(void **state)
 {
 	struct wf_wire_packet half = { .type = WF_WIRE_MEDIUM_TAGRTM,

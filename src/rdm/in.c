@@ -113,7 +113,7 @@ static int receive_past(struct wf_rdm_peer *peer,
 	return protocol->has_more ? take(peer, protocol, packet) : -EPROTO;
 }
 
-/* A PEER_ERROR that names a message: what came of it is all that comes. */
+/* A PEER_ERROR that names a message: nothing more of it comes. */
 static int lose(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet)
 {
 	struct wf_rdm_rx *rx = wf_rdm_rx_find(peer, packet->op_id);

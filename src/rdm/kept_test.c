@@ -340,7 +340,8 @@ static void test_levels(void **state)
 	end(net);
 }
 
-/* As the kernel does when a process is killed: what it has not read is gone. */
+/* As the kernel does when a process is killed: the messages that it has not
+ * read are gone. */
 static void kill_sockets(struct node *n)
 {
 	struct wf_list *head = &wf_tcp_dev_of(n->ep.nic)->conns, *pos, *tmp;
@@ -399,7 +400,7 @@ static void test_peer_killed(void **state)
 		assert_int_equal(got.tag, first + failed - 1);
 		assert_int_equal(got.data, 7 * got.tag);
 	}
-	/* What it took is there, or is not known to be. */
+	/* The messages that it took are there, or are not known to be. */
 	assert_true(failed >= COUNT + 1 - 3);
 	assert_int_equal(first + failed, COUNT + 1);
 	assert_ptr_equal(got.context, from[1]);

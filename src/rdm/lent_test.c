@@ -229,7 +229,7 @@ static void test_read(void **state)
 	}
 }
 
-/* What the receiver reads is registered for the message alone. */
+/* Memory that the receiver reads is registered for the message alone. */
 static void test_key(void **state)
 {
 	struct net *net = begin("udp", 0);

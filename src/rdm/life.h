@@ -79,7 +79,7 @@ void wf_rdm_life_lose(struct wf_rdm_life *life, uint32_t number);
 /* A new connection, with nothing lost: the peer was released and returns. */
 void wf_rdm_life_resume(struct wf_rdm_life *life, uint32_t number);
 
-/* What a packet with @id (not 0) means. */
+/* Says what a packet with @id (not 0) means. */
 enum wf_rdm_life_news wf_rdm_life_classify(const struct wf_rdm_life *life,
 					   uint32_t id);
 

@@ -58,9 +58,9 @@ static void test_nack_early(void **state)
 	net_close(net);
 }
 
-/* What follows the NACK overtakes the rest of the runt, as packets may. The
- * receiver granted nothing then, because too much was still missing, and nothing
- * afterwards: both waited for ever. */
+/* Packets behind the NACK overtake the rest of the runt, as packets may. The
+ * receiver granted nothing then, because too much was still missing, and
+ * nothing afterwards: both waited for ever. */
 static void test_nack_overtakes_runt(void **state)
 {
 	enum { TOTAL = 300000, RUNT = 200000, PIECE = 1000 };
@@ -202,7 +202,7 @@ static void revive(struct net *net, const struct wf_rdm_ep_attr *attr, int who)
 }
 
 /* The peer restarts with more requests under way than are looked at in one go:
- * what is sent to the new one is not taken for a request to the old one. */
+ * a packet to the new one is not taken for a request to the old one. */
 static void test_restart(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
@@ -451,7 +451,8 @@ static void test_names_change(void **state)
 	net_close(net);
 }
 
-/* What was half here when its sender went is an error to whoever takes it. */
+/* A message that was half here when its sender went is an error to the receive
+ * that takes it. */
 static void test_half_a_message(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
@@ -507,7 +508,7 @@ static void test_vanished_without_notice(void **state)
 	net_close(net);
 }
 
-/* Who has nothing to do sleeps until something comes. */
+/* An endpoint that has nothing to do sleeps until something comes. */
 static void test_sleep(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();

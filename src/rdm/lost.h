@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a peer whose id never changes (life.h) must be told after a loss. A peer
- * with lives learns from the next id that the last life is over. A peer without
- * lives waits for the next message number instead. For a message that failed
- * here we send it PEER_ERROR, as libfabric's efa does, and we send again the
- * packets that it was owed and did not get. While the device reports that the
- * peer is gone, we send none of this; when the peer is heard of again, we send
- * all of it. Meanwhile new messages wait until a probe has found the peer, or
- * fail with the probe. They take no number before that, so nothing must be kept
- * for messages to a dead peer.
+ * A peer whose id never changes (life.h) must be told of some losses; this
+ * header does it. A peer with lives learns from the next id that the last life
+ * is over. A peer without lives waits for the next message number instead. For
+ * a message that failed here we send it PEER_ERROR, as libfabric's efa does,
+ * and we send again the packets that it was owed and did not get. While the
+ * device reports that the peer is gone, we send none of this; when the peer is
+ * heard of again, we send all of it. Meanwhile new messages wait until a probe
+ * has found the peer, or fail with the probe. They take no number before that,
+ * so nothing must be kept for messages to a dead peer.
  */
 #ifndef WF_RDM_LOST_H
 #define WF_RDM_LOST_H

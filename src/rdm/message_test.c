@@ -86,8 +86,8 @@ static void every_size(const char *protocol, enum wf_rdm_stat stat)
 		assert_true(stat_of(&net->nodes[i], WF_RDM_STAT_sent_medium));
 		assert_int_equal(
 			stat_of(&net->nodes[i], WF_RDM_STAT_bad_packets), 0);
-		/* What the device counts is in the page: headers come on top
-		 * of what the peer received. */
+		/* The page has the device's counts: headers come on top of the
+		 * bytes that the peer received. */
 		wf_rdm_stats_flush(&net->nodes[i].ep);
 		assert_true(
 			stat_of(&net->nodes[i], WF_RDM_STAT_wire_out_bytes) >

@@ -7,7 +7,7 @@
  *
  * Whatever happened: once nothing more does, nobody waits for an answer that
  * does not come or for a number that was skipped, and after one failure at most
- * everything that is sent arrives. What was acknowledged has arrived.
+ * everything that is sent arrives. An acknowledged message has arrived.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -205,7 +205,7 @@ static void settle(void)
 				post(s, (struct packet){ .kind = NOTE });
 			while (deliver(s, other))
 				busy = true;
-			/* Who waits asks whether the other is there. */
+			/* A node that waits asks whether the other is there. */
 			if ((s->waiting || s->gap) && !busy) {
 				post(s, (struct packet){ .kind = NOTE });
 				busy = true;
@@ -249,7 +249,8 @@ static void test_any_order(void **state)
 		walk(seed);
 }
 
-/* Nothing crosses: who loses the other begins anew, and the other follows. */
+/* Nothing crosses: the side that loses the other begins anew, and the other
+ * follows. */
 static void test_rules(void **state)
 {
 	struct wf_rdm_life a, b;

@@ -189,7 +189,7 @@ static void test_random(void **state)
 	wf_rdm_order_fini(&order);
 }
 
-/* What is left over is given back (the sanitizer would tell). */
+/* The rest is given back (the sanitizer would tell). */
 /* Messages that never come are passed over, whether those that are kept stand in
  * the window, far behind it, or across the end of numbers. */
 static void test_skip(void **state)

@@ -442,8 +442,8 @@ void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
 	wf_rdm_life_lose(&peer->life, peer->ep->next_life++);
 	end_sending(peer, err);
 	stop_answering(peer, err);
-	/* It has not heard of the last loss, and cannot be reached. While it
-	 * is connected to us, what it sends is acknowledged and must be
+	/* It has not heard of the last loss, and cannot be reached. While it is
+	 * connected to us, its messages are acknowledged and must be
 	 * delivered. */
 	if (again && is_over(peer)) {
 		wf_rdm_in_finish(peer);

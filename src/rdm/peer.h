@@ -130,7 +130,7 @@ bool wf_rdm_peer_unbar(struct wf_rdm_peer *peer);
 bool wf_rdm_peer_needs(const struct wf_rdm_peer *peer);
 
 /* Whether the device has lost the peer, and wf_rdm_peer_check() has not run
- * since: what is posted to it now fails. */
+ * since: a post to it now fails. */
 bool wf_rdm_peer_is_reset(const struct wf_rdm_peer *peer);
 
 /* The device may have lost peers: fails the ones that it has lost. */

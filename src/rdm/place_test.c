@@ -560,7 +560,8 @@ static void test_unwritable(void **state)
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	(void)state;
-	/* What an attendant took is copied, which ends the process. */
+	/* A message that an attendant took is copied, which ends the
+	 * process. */
 	for (int i = 0; i < 2; i++)
 		wf_nic_attend_end(&wf_tcp_dev_of(net->nodes[i].ep.nic)->attend);
 	assert_ptr_not_equal(at, MAP_FAILED);

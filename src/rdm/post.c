@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is sent to a peer next: owed packets first, then operations in the order
- * in which they were given, then the data of long ones in turns. This file does
- * not decide whether the peer exists, or which life it is in.
+ * This file chooses the next packet for a peer: owed packets first, then
+ * operations in the order in which they were given, then the data of long ones
+ * in turns. It does not decide whether the peer exists, or which life it
+ * is in.
  */
 #include "rdm/post.h"
 

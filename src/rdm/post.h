@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is sent to a peer next. Operations are in peer->queue, packets that are
- * owed to it in peer->owing. A function that adds to either activates the peer,
- * and progress serves active peers in turns.
+ * The next packet for a peer is chosen here. Operations are in peer->queue,
+ * packets that are owed to it in peer->owing. A function that adds to either
+ * activates the peer, and progress serves active peers in turns.
  */
 #ifndef WF_RDM_POST_H
 #define WF_RDM_POST_H

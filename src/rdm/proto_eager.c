@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Eager: the message is one packet. Where the device can have the receiver say
+ * Eager: the message is one packet. If the device lets the receiver choose
  * where the payload goes (place.h), a packet may be longer than a receive.
  */
 #include <errno.h>

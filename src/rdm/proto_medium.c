@@ -12,8 +12,8 @@
 #include "rdm/rx.h"
 #include "rdm/tx.h"
 
-/* What we accept from peers, whose limit may differ: a parked message is kept
- * in memory. */
+/* We accept so much from peers, whose limit may differ: a parked message is
+ * kept in memory. */
 #define RECEIVE_MAX ((uint64_t)16 << 20)
 
 #define ALIGN 64u

@@ -302,7 +302,8 @@ static void test_registry(void **state)
 
 		assert_true(p->can_use_for_send && p->construct_tx_packets &&
 			    p->request_completed && p->answered);
-		/* What the device does alone sends nothing to receive. */
+		/* A protocol that the device does alone sends nothing to
+		 * receive. */
 		assert_int_equal(!p->receive, p->no_packets);
 		assert_int_equal(!!p->types.tagged, message);
 		assert_true(message || (!p->has_more && !p->matched));

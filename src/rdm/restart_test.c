@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unit tests of a process that is killed and comes back at its address: what
- * the new process sends arrives, whatever the other side still sends to the
- * old one.
+ * Unit tests of a process that is killed and comes back at its address: the
+ * messages of the new process arrive, whatever the other side still sends to
+ * the old one.
  */
 #include "rdm/net_test.h"
 
@@ -51,7 +51,7 @@ static void revive(struct node *n, const struct wf_rdm_ep_attr *attr)
 	assert_int_equal(wf_rdm_ep_wake(&n->ep), 0);
 }
 
-/* What the new process sends first: all of it completes and arrives, in order.
+/* All first messages of the new process complete and arrive, in order.
  * @flood: node 1 sends to it all the while, and may be told that it is gone. */
 static void send_first(struct net *net, bool flood)
 {
@@ -202,7 +202,7 @@ static void test_late_answer(void **state)
 	assert_false(filled(into[0], WRITTEN, 3));
 	kill_node(a);
 	revive(a, &attr);
-	/* The answer is on its way to whoever is there. */
+	/* The answer is on its way to the process that is there. */
 	while (!filled(into[0], WRITTEN, 3)) {
 		wf_core_progress(&b->core);
 		assert_true(wf_base_clock_ns() < end);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the three protocols of atomics have in common: a request of one packet,
+ * The three protocols of atomics have this in common: a request of one packet,
  * run at the target in the order of its number. Longer ones come in pieces
  * (ep.c), each of which is whole elements.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What both protocols of reading have in common: they differ in whether the
+ * Both protocols of reading have this in common; they differ in whether the
  * answer is one packet.
  */
 #ifndef WF_RDM_RTR_H

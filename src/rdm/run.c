@@ -199,7 +199,7 @@ void wf_rdm_run_lost(struct wf_rdm_pkt *pkt, uint32_t good)
 	tx->run_good = good;
 }
 
-/* What an error completion says of a message is in its header. */
+/* The error completion of a message is made from its header. */
 void wf_rdm_run_report(const struct wf_rdm_tx *tx)
 {
 	const struct wf_rdm_ep *ep = tx->named.peer->ep;

@@ -416,7 +416,8 @@ static void test_strange_ids(void **state)
 
 /* -- lives ------------------------------------------------------------------ */
 
-/* Whoever forgets us makes everything end; what follows is numbered anew. */
+/* Whoever forgets us makes everything end; the messages that follow are
+ * numbered anew. */
 static void test_new_life(void **state)
 {
 	struct script *s = begin(true);

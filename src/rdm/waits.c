@@ -27,7 +27,7 @@ static uint32_t length_of(const struct wf_list *head)
 	return count;
 }
 
-/* What the device says of the way there comes first. */
+/* The device's answer about the way there comes first. */
 static enum wf_wait_step step_of(const struct wf_rdm_peer *peer,
 				 const struct wf_rdm_tx *tx, bool up)
 {

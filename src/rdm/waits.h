@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the operations of an endpoint wait for, as the core's report wants it
- * (transport/transport.h, waits).
+ * This header reports the waits of an endpoint's operations in the form of the
+ * core's report (transport/transport.h, waits).
  */
 #ifndef WF_RDM_WAITS_H
 #define WF_RDM_WAITS_H

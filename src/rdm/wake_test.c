@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Unit tests of an endpoint that opens its device when the first packet comes,
- * and has no memory for it: whoever sent that packet is not told anything, and
+ * and has no memory for it: the sender of that packet is not told anything, and
  * loses nothing.
  */
 #include "rdm/net_test.h"
@@ -77,7 +77,7 @@ static bool is_readable(const struct node *n)
 }
 
 /* Bug: while the device could not be opened, it was tried at each look at the
- * socket, every half millisecond, and whoever slept was woken at once. */
+ * socket, every half millisecond, and a sleeper was woken at once. */
 static void test_tries_less_often(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();

@@ -80,8 +80,8 @@ static inline bool wf_shm_board_is_rung(const struct wf_shm_board *board,
 	return wf_shared_load(&board->bells[bell], relaxed);
 }
 
-/* Clears a bell; true if it was rung. Acquire: what was written before the bell
- * was rung is there. */
+/* Clears a bell; true if it was rung. Acquire: messages that were written
+ * before the bell was rung are there. */
 static inline bool wf_shm_board_answer(struct wf_shm_board *board,
 				       uint32_t bell)
 {

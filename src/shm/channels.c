@@ -185,7 +185,7 @@ void wf_shm_channels_removed(struct wf_shm_ep *ep, uint64_t name)
 	wf_shm_letter_removed(ep, name);
 	if (!out)
 		return;
-	/* The peer may have answered: what it was sent has arrived. */
+	/* The peer may have answered: the messages to it have arrived. */
 	if (out->state == WF_SHM_OUT_GREETED)
 		wf_shm_conn_out_ready(&out->sock, 0, wf_base_clock_ns());
 	/* As a message in a ring, a letter has left: the peer may read it yet. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How two endpoints of a node find each other: through an abstract Unix socket
- * named after the endpoint's address. Abstract names belong to one network
- * namespace and disappear with the socket; the kernel tells which user and
- * process are at the other end. The connection stays open as long as the
- * channel: when it ends, the peer has ended. Nothing here runs per message.
+ * Two endpoints of a node find each other through an abstract Unix socket named
+ * after the endpoint's address. Abstract names belong to one network namespace
+ * and disappear with the socket; the kernel tells which user and process are at
+ * the other end. The connection stays open as long as the channel: when it
+ * ends, the peer has ended. Nothing here runs per message.
  */
 #ifndef WF_SHM_CONN_H
 #define WF_SHM_CONN_H

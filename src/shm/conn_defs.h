@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What two endpoints send to each other on the Unix socket that opens a
- * channel: one hello with the descriptor of the region, one welcome with those
- * of the receiver's board and registrations. A hello with an offer (offer.h) has
- * those of its own board and registrations, too. Fields may be added at the end;
+ * This header defines the messages on the Unix socket that opens a channel: one
+ * hello with the descriptor of the region, one welcome with those of the
+ * receiver's board and registrations. A hello with an offer (offer.h) has those
+ * of its own board and registrations, too. Fields may be added at the end;
  * `size` tells how many bytes the sender knows.
  *
  * A letter may come instead of the hello: a message, and nothing follows it.

@@ -93,7 +93,7 @@ static void test_everybody_is_heard(void **state)
 	}
 }
 
-/* Who talks alone is watched after a while, and rings no more. */
+/* A peer that talks alone is watched after a while, and rings no more. */
 static void test_talker_is_watched(void **state)
 {
 	struct crowd *c = *state;
@@ -166,7 +166,7 @@ static void test_all_are_counted(void **state)
 			 CROWD + 1);
 }
 
-/* Who is not watched any more sends, and sees no reason to ring. */
+/* A peer that is not watched any more sends, and sees no reason to ring. */
 static int send_unrung(struct crowd *c, const bool *watched,
 		       const _Atomic uint32_t *never)
 {

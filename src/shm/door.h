@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The second listener of an endpoint, in the folder (folder.h): for peers in
- * other network namespaces, who do not see abstract names. What happens on a
- * connection is the same for both (guest.h).
+ * other network namespaces, who do not see abstract names. A connection to
+ * either of the two is served in the same way (guest.h).
  */
 #ifndef WF_SHM_DOOR_H
 #define WF_SHM_DOOR_H

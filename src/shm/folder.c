@@ -91,8 +91,8 @@ static int make_hidden(struct sockaddr_un *un, const struct wf_shm_home *home)
 /* Removes the name of @file, a socket that refuses. Meanwhile a process may
  * have put its own socket there, which must stay, and no call removes a name
  * only if it is still that of a certain file. So the name is moved aside and
- * looked at there. What was moved by mistake goes back: its owner lives and has
- * the port, so nobody else takes the name in between. */
+ * looked at there. A file that was moved by mistake goes back: its owner lives
+ * and has the port, so nobody else takes the name in between. */
 static void clear_away(const struct wf_shm_home *home,
 		       const struct sockaddr_un *un, int file)
 {

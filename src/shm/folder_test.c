@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Endpoints in a folder: found by place and address, and by an address alone
- * where only one has it. Leftovers refuse and go away; what listens stays.
+ * where only one has it. Leftovers refuse and go away; sockets that listen
+ * stay.
  */
 #include "shm/folder.h"
 
@@ -34,7 +35,7 @@
 static char folder[32];
 static const struct wf_shm_home home = { .folder = folder, .place = PLACE };
 
-/* What another process does at the worst moment: after a socket has refused, or
+/* Another process does this at the worst moment: after a socket has refused, or
  * just before its name is moved. */
 static void (*after_refusal)(void), (*before_rename)(void);
 

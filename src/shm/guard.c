@@ -85,7 +85,7 @@ static void *map_page(void)
 	page = map_at(0);
 	if (!page)
 		return NULL;
-	/* Mappings grow down from here: what is below is mostly free. */
+	/* Mappings grow down from here: the addresses below are mostly free. */
 	usual = (uint64_t)(uintptr_t)page;
 	if (usual > NEAR_BYTES) {
 		void *better = map_in(usual - NEAR_BYTES, NEAR_BYTES);

@@ -203,7 +203,8 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	err = wf_shm_conn_watch(ep, &in->sock);
 	if (!err)
 		err = accept_in(ep, in);
-	/* The sender has ended. What it had written is still delivered. */
+	/* The sender has ended. The messages that it had written are still
+	 * delivered. */
 	if (err == -EPIPE && wf_shm_in_ready(in))
 		err = 0;
 	if (err)

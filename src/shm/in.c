@@ -272,8 +272,8 @@ static int on_whole(struct wf_shm_in *in, const struct message *msg)
 	return 0;
 }
 
-/* Puts a record at its place in the receive; what does not fit is dropped and
- * reported as truncation at the end. */
+/* Puts a record at its place in the receive; the part that does not fit is
+ * dropped and reported as truncation at the end. */
 static void place(const struct wf_rx *rx, size_t at, const uint8_t *bytes,
 		  size_t len)
 {

@@ -45,7 +45,7 @@ static void discard(struct joined *j, uint64_t tag)
 /* -- stale markers (seed 002) ---------------------------------------------- */
 
 /* Every slot is first used by messages whose slots hold all there is to hold;
- * what comes after must not inherit anything from them. */
+ * later messages must not inherit anything from them. */
 static void test_no_marker_survives(void **state)
 {
 	static const size_t lens[] = {
@@ -193,7 +193,7 @@ static void test_matched_half_way(void **state)
 }
 
 /* A message is discarded when a part of it is there and the sender waits for
- * the word of its delivery: what is still to come must come, or the channel
+ * the word of its delivery: the rest of the message must come, or the channel
  * is out of step. (The sender once stopped in the middle.) */
 static void test_discarded_half_way(void **state)
 {
@@ -430,8 +430,8 @@ static void test_sender_waits_for_reader(void **state)
 	joined_close(j);
 }
 
-/* A sender leaves while its message is read: what was read last may be
- * anything. */
+/* A sender leaves while its message is read: the bytes that were read last may
+ * be anything. */
 static void test_sender_that_leaves_is_not_believed(void **state)
 {
 	const size_t len = (size_t)20 << 20; /* beyond one budget of a share */

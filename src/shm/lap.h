@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a writer puts the next unit (a slot or a line) in its part of the ring.
- * Units follow each other, and the writer goes back to the start as early as
- * the reader's progress allows, not only at the end: memory that is used again
- * soon stays in the nearest caches of both sides. The way from the start until
- * the writer goes back is a lap. A lap goes on beyond its window while the
- * reader has read nothing of it. Only units of the lap before can still be
- * unread, and the writer does not overwrite them.
+ * This header decides where a writer puts the next unit (a slot or a line) in
+ * its part of the ring. Units follow each other, and the writer goes back to
+ * the start as early as the reader's progress allows, not only at the end:
+ * memory that is used again soon stays in the nearest caches of both sides. The
+ * way from the start until the writer goes back is a lap. A lap goes on beyond
+ * its window while the reader has read nothing of it. Only units of the lap
+ * before can still be unread, and the writer does not overwrite them.
  *
  * A flag tells the reader that the writer goes back, so the reader does not use
  * this.

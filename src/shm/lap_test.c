@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Unit tests of laps with a model: a writer that follows the rules of out.c, a
- * reader that is late and tells of its progress later still, and a note for
- * every place of who needs it. Counts start shortly before they wrap.
+ * reader that is late and tells of its progress later still, and for every
+ * place a note that says who needs it. Counts start shortly before they wrap.
  */
 #include "shm/lap.h"
 
@@ -298,7 +298,7 @@ static void test_burst(void **state)
 	free(lines);
 }
 
-/* What is free, by hand. */
+/* Computes by hand which units are free. */
 static void test_free_units(void **state)
 {
 	struct wf_shm_lap lap;

@@ -373,8 +373,9 @@ void wf_shm_letter_close(struct wf_shm_ep *ep)
 		struct wf_shm_letter *letter =
 			wf_container_of(pos, struct wf_shm_letter, link);
 
-		/* As if it had not been read: it goes to whoever has the address
-		 * next, or fails. Without an answer it would count as read. */
+		/* As if it had not been read: it goes to the endpoint that has
+		 * the address next, or fails. Without an answer it would count
+		 * as read. */
 		if (letter->fd >= 0)
 			wf_shm_guest_refuse(ep, letter->fd, ECONNRESET);
 		close_socket(letter);

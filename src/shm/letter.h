@@ -68,8 +68,8 @@ void wf_shm_letter_keep(struct wf_shm_ep *ep, struct wf_shm_letter **room,
 bool wf_shm_letter_is_full(const struct wf_shm_ep *ep);
 
 /* Gives letters to the receives that match, as far as the completion queue has
- * room. Called before rings are read: what a peer writes into a ring comes after
- * its letter. Those without a receive wait in the matcher. */
+ * room. Called before rings are read: the messages that a peer writes into a
+ * ring come after its letter. Those without a receive wait in the matcher. */
 void wf_shm_letter_deliver(struct wf_shm_ep *ep);
 
 /* The AV changed (channels.h): letters that wait in the matcher get their new

@@ -374,7 +374,7 @@ static void test_no_memory(void **state)
 	expect_in_order(w, 1, 1);
 }
 
-/* Who sends a letter has the memory for the answer already. */
+/* A sender of a letter has the memory for the answer already. */
 static void test_no_memory_for_the_answer(void **state)
 {
 	struct world *w = *state;

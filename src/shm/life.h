@@ -8,12 +8,13 @@
  * costs almost nothing; reading the guard page in the same call takes as long
  * as copying 8 KiB.
  *
- * Why that is safe: after a peer has died and before we notice it, a read may
- * reach another process that has the same pid now. The kernel lets us read only
- * what we may read anyway, and a read changes nothing in that process. Its
- * bytes are in the buffer of the receive until the load finds that the mark has
- * changed. Then the read is repeated with the guard page; that fails, and the
- * receive ends with an error. Writes always use the guard page.
+ * This is safe for the following reason: after a peer has died and before we
+ * notice it, a read may reach another process that has the same pid now. The
+ * kernel lets us read only what we may read anyway, and a read changes nothing
+ * in that process. Its bytes are in the buffer of the receive until the load
+ * finds that the mark has changed. Then the read is repeated with the guard
+ * page; that fails, and the receive ends with an error. Writes always use the
+ * guard page.
  *
  * The mark belongs to the first thread of the process. If another thread opens
  * the first endpoint, there is no mark. Peers go back to the guard page if the

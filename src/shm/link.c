@@ -198,9 +198,9 @@ void wf_shm_link_decline(const struct wf_shm_in *in)
 
 /* -- waking ------------------------------------------------------------------ */
 
-/* Nobody else wakes the peer: who does it first takes the mark that it sleeps. A
- * full socket would wake it without us, but is not told from one that failed for
- * another reason. */
+/* Nobody else wakes the peer: the thread that does it first takes the mark that
+ * it sleeps. A full socket would wake it without us, but is not told from one
+ * that failed for another reason. */
 static void wake(struct wf_shm_ep *ep, int fd, bool *unwoken)
 {
 	ssize_t sent = wf_os_send(fd, "", 1, MSG_DONTWAIT);

@@ -6,14 +6,15 @@
  * socket, not two: one of the two channels between them closes its socket and
  * uses that of the other, its twin. So 512 peers take 512 descriptors.
  *
- * How they agree: the endpoint with the lower address (A) sends JOIN on the
- * socket that the other endpoint (B) has connected, which is the one to close.
- * It names the channel that A has connected. B finds its end of that channel,
- * uses its socket for sending, too, and answers JOINED; B still reads the old
- * socket, because A may use it to wake B. A then also uses the shared socket,
- * and closes the old one. If A ends before that, B still has the old socket.
- * If B cannot do it yet, because a ring that A has given up is still its twin, B
- * does it when that ring has gone: A asks once for each channel that it connects.
+ * They agree as follows: the endpoint with the lower address (A) sends JOIN on
+ * the socket that the other endpoint (B) has connected, which is the one to
+ * close. It names the channel that A has connected. B finds its end of that
+ * channel, uses its socket for sending, too, and answers JOINED; B still reads
+ * the old socket, because A may use it to wake B. A then also uses the shared
+ * socket, and closes the old one. If A ends before that, B still has the old
+ * socket. If B cannot do it yet, because a ring that A has given up is still
+ * its twin, B does it when that ring has gone: A asks once for each channel
+ * that it connects.
  *
  * While two channels share a socket, the end of the socket cannot tell the end
  * of only one of them. LEFT tells that the sending end is closed, SHUT that the

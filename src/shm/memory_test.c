@@ -138,7 +138,8 @@ static void test_bursts(void **state)
 	joined_close(j);
 }
 
-/* What copying by both sides, and reading without CMA, let the receiver use. */
+/* Copying by both sides, and reading without CMA, let the receiver use this
+ * memory. */
 static void test_large_messages(void **state)
 {
 	struct joined *j = open_ring(WF_SHM_WAY_SELF);

@@ -161,7 +161,7 @@ static void check_parts(struct wf_shm_mover *mover, bool self)
 		memcpy(want + at, remote[i].iov_base, part);
 		at += part;
 	}
-	/* What the child has is from before the fork. */
+	/* The child's state is from before the fork. */
 	if (!self)
 		memset(there, 0, SIZE);
 	memset(here, 0xee, SIZE);
@@ -539,8 +539,8 @@ static void test_life(void **state)
 	wf_shm_mover_close(&mover);
 }
 
-/* What a process with the pid of the peer has at the same address is not taken for
- * the peer's, and reading it is all that happens to it. */
+/* Memory of a process with the pid of the peer, at the same address, is not
+ * taken for the peer's, and reading it is all that happens to it. */
 static void test_life_of_a_pid_used_again(void **state)
 {
 	struct wf_shm_mover mover = start_child();

@@ -7,14 +7,15 @@
  * handshake and one socket. Between processes that all send to each other, half
  * of the connections are never made.
  *
- * How it goes: the endpoint that connects (A) reserves a bell on its board and a
- * number for the second channel, and names both in its hello. The peer (B) keeps
- * the offer with the channel from A, if it knows A's address and has no channel
- * to it; otherwise its welcome says that it declines. B uses the offer when it
- * first sends to A: it takes the first page of the ring, writes the header and
- * the message, and sets the bell. The two channels are twins from then on
- * (link.h). A opens its end of the second channel when the bell is set, and
- * not before, because its memory is not taken before.
+ * An offer is made as follows: the endpoint that connects (A) reserves a bell
+ * on its board and a number for the second channel, and names both in its
+ * hello. The peer (B) keeps the offer with the channel from A, if it knows A's
+ * address and has no channel to it; otherwise its welcome says that it
+ * declines. B uses the offer when it first sends to A: it takes the first page
+ * of the ring, writes the header and the message, and sets the bell. The two
+ * channels are twins from then on (link.h). A opens its end of the second
+ * channel when the bell is set, and not before, because its memory is not taken
+ * before.
  *
  * A may close its own channel while the offer stands, and B may use the offer at
  * the same moment. So A opens its end of the second channel first. It withdraws

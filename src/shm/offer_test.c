@@ -107,7 +107,7 @@ static void test_welcome_without_table(void **state)
 	assert_null(out_of(w, 0)->regs.view.entries);
 }
 
-/* ... nor with its hello. */
+/* ... nor does one come with its hello. */
 static void test_answers_without_table(void **state)
 {
 	struct world *w = *state;
@@ -388,8 +388,9 @@ static void test_no_memory_to_use(void **state)
 	}
 }
 
-/* Bug: we have no descriptors for the welcome and start again, and have no memory
- * to open our end of the second channel: what the peer had sent was lost. */
+/* Bug: we have no descriptors for the welcome and start again, and have no
+ * memory to open our end of the second channel: the messages that the peer had
+ * sent were lost. */
 static void test_no_memory_to_start_over(void **state)
 {
 	struct world *w = *state;
@@ -480,7 +481,7 @@ static void test_answer_after_time_out(void **state)
 	send_one(w, 1);
 	assert_int_equal(out_of(w, 1)->state, WF_SHM_OUT_GREETED);
 	expect_messages(w, 0, 1);
-	/* What came with the hello counts. */
+	/* The message that came with the hello counts. */
 	expect_messages(w, 1, 1);
 }
 

@@ -435,7 +435,7 @@ static void test_full_completions_sleep(void **state)
 	joined_close(j);
 }
 
-/* The transmit depth is a hard limit; what is refused leaves no trace. */
+/* The transmit depth is a hard limit; a refused operation leaves no trace. */
 static void test_full_depth(void **state)
 {
 	struct joined *j = joined_open(WF_SHM_WAY_SELF);
@@ -465,9 +465,9 @@ static void test_full_depth(void **state)
 	joined_close(j);
 }
 
-/* An injected message is taken whole or refused: nothing keeps the buffer. What
- * finds no room is copied, up to the transmit depth.
- * Bug of libfabric's shm: INJECT with DELIVERY_COMPLETE kept it. */
+/* An injected message is taken whole or refused: nothing keeps the buffer. A
+ * message that finds no room is copied, up to the transmit depth. Bug of
+ * libfabric's shm: INJECT with DELIVERY_COMPLETE kept it. */
 static void test_full_inject(void **state)
 {
 	for (int ack = 0; ack < 2; ack++) {

@@ -241,8 +241,8 @@ static void clock_message(struct wf_shm_pace *pace, enum wf_shm_pace_way way,
 		end_run(pace, end);
 }
 
-/* Messages do not come one at a time any more: what was counted so far was counted
- * by other rules. */
+/* Messages do not come one at a time any more: the counts so far follow other
+ * rules. */
 static void start_over(struct wf_shm_pace *pace)
 {
 	uint32_t spent = pace->spent, last = pace->last;

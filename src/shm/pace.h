@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Chooses the way of messages of 1 to 20 KiB: through the ring, through the
- * ring with records that the sender writes around its caches, or by CMA (above 4
- * KiB). Which one is faster depends on how far apart the caches of the two
- * processors are, on the kernel, and on whether messages come one at a time or in
- * bursts. So the receiver tries them from time to time and keeps the fastest one.
+ * ring with records that the sender writes around its caches, or by CMA (above
+ * 4 KiB). Their speed depends on how far apart the caches of the two processors
+ * are, on the kernel, and on whether messages come one at a time or in bursts.
+ * So the receiver tries them from time to time and keeps the fastest one.
  *
  * During a trial the sender writes into each slot the time at which it began to
  * send the message. Both processes read the same clock, so the receiver knows

@@ -11,9 +11,9 @@
 
 #define LEN 8192
 
-/* What 8 KiB take by each way, ns: one at a time, and in a burst, as
- * docs/performance.md has them. Without a third figure nothing goes around the
- * caches. */
+/* A machine says what 8 KiB take by each way, ns: one at a time, and in a
+ * burst, as docs/performance.md has them. Without a third figure nothing goes
+ * around the caches. */
 struct machine {
 	uint32_t alone[WF_SHM_PACE_WAYS];
 	uint32_t burst[WF_SHM_PACE_WAYS];
@@ -424,7 +424,7 @@ static void test_sender_follows(void **state)
 	assert_int_equal(by_ring(j, 8192, 5), 0);
 	assert_int_equal(by_ring(j, 16384, 5), 5);
 	assert_int_equal(by_ring(j, 6144, 5), 5);
-	/* What the ring is not to carry at all. */
+	/* The ring is not to carry these sizes at all. */
 	assert_int_equal(by_ring(j, 20480, 5), 0);
 	tell(j, UINT32_MAX);
 	assert_int_equal(by_ring(j, 20480, 5), 0);
@@ -444,7 +444,7 @@ static void test_untried(void **state)
 	assert_int_equal(j->in->mover.way, WF_SHM_WAY_CMA);
 	assert_true(j->in->pace.told &
 		    WF_SHM_WAYS_KNOWN(wf_shm_pace_kind(LEN)));
-	/* What makes reads fast is there before they are compared. */
+	/* The file that makes reads fast is there before they are compared. */
 	assert_int_equal(j->in->mover.reads, 0);
 	joined_close(j);
 }

@@ -41,9 +41,9 @@ first_of(const struct wf_shm_proto *const *protos, size_t count,
 	return NULL;
 }
 
-/* With CMA, one copy and a system call are soon faster than two copies through the
- * ring; without it, a parked message takes the ring as well, only later. What may
- * be injected must fit into the ring. */
+/* With CMA, one copy and a system call are soon faster than two copies through
+ * the ring; without it, a parked message takes the ring as well, only later. A
+ * message that may be injected must fit into the ring. */
 void wf_shm_proto_set_limits(struct wf_shm_out *out)
 {
 	const struct wf_shm_ep_attr *attr = &out->ep->attr;

@@ -19,7 +19,7 @@ struct wf_shm_proto {
 			 const struct wf_shm_tx *tx);
 	/* Writes as much as there is room for. 0 when the whole message is
 	 * written, -EAGAIN to be called again, other -errno: give up. Owns
-	 * nothing; what it has written is kept in tx->pushed. */
+	 * nothing; the bytes that it has written are counted in tx->pushed. */
 	int (*push)(struct wf_shm_out *out, struct wf_shm_tx *tx);
 	/* The message is over only with the receiver's final reply. */
 	bool parks;

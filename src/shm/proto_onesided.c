@@ -64,8 +64,8 @@ static int handle_failure(struct wf_shm_out *out, struct wf_shm_tx *tx, int err)
 	return -EAGAIN;
 }
 
-/* Both processes map the memory, here at @at. Release: whoever learns of the
- * operation sees its bytes. */
+/* Both processes map the memory, here at @at. Release: a reader that learns of
+ * the operation sees its bytes. */
 static void move_mapped(const struct wf_tx *req, void *at)
 {
 	if (req->kind == WF_TX_WRITE)

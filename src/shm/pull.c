@@ -208,9 +208,9 @@ static void pull_finish(struct wf_shm_pull *pull, int err)
 
 /* Reads a part of the message. The endpoint of the sender may be closed while
  * its process lives on, so `sender_left` is looked at after the copy: if it is
- * not set, what was read is the message. If the sender is in this process, it
- * waits until we have read, because its buffers may be unmapped next (leave()
- * in out.c); only then `reading` is set. */
+ * not set, the bytes that were read are the message. If the sender is in this
+ * process, it waits until we have read, because its buffers may be unmapped
+ * next (leave() in out.c); only then `reading` is set. */
 static int read_part(void *arg, uint64_t offset, uint64_t part)
 {
 	const struct wf_shm_pull *pull = arg;

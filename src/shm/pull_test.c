@@ -221,8 +221,8 @@ static void test_fault(void **state)
 	joined_close(j);
 }
 
-/* The sender gives everything up while its memory is read: what was read does not
- * count. */
+/* The sender gives everything up while its memory is read: the bytes that were
+ * read do not count. */
 static void test_sender_leaves(void **state)
 {
 	struct joined *j = open_cma();

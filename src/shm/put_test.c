@@ -42,7 +42,8 @@ static void put_one(struct joined *j, const void *buf, size_t len)
 	assert_true(wf_shm_put(j->out, 0, 0, 0, buf, len));
 }
 
-/* What was put waits without a receive: counts it and forgets it. */
+/* The messages that were put wait without a receive: counts them and forgets
+ * them. */
 static uint32_t forget_all(struct joined *j)
 {
 	uint32_t count = j->rxq.msg.unexpected;

@@ -156,7 +156,7 @@ int wf_shm_region_grow_returns(struct wf_shm_region *region)
 	return err;
 }
 
-/* What every channel has. */
+/* Takes the memory that every channel has. */
 static int take_first(struct wf_shm_region *region)
 {
 	int err = populate(region, 0, WF_SHM_SLOTS_AT + WF_SHM_SLOT_SIZE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unit tests of a channel's memory: what is made can be mapped, cannot be
- * resized, and nothing else is accepted.
+ * Unit tests of a channel's memory: a region that one side makes can be mapped
+ * by the other, cannot be resized, and nothing else is accepted.
  */
 #include "shm/region.h"
 
@@ -90,8 +90,8 @@ static size_t taken(int memfd)
 }
 
 /* Bug: 116 KiB were taken for a peer that sends one message; 192 processes that
- * know each other had 4.1 GiB. What is used has memory first, because touching
- * what has none may be a signal. */
+ * know each other had 4.1 GiB. Pages that are used get memory first, because
+ * touching a page that has none may be a signal. */
 static void test_allocates_used_pages(void **state)
 {
 	static const size_t page = 4096;
@@ -160,7 +160,7 @@ static void test_child_does_not_inherit(void **state)
 	close(memfd);
 }
 
-/* What a peer sends and says, and one thing wrong with it. */
+/* Tests what a peer sends and says, and one thing wrong with it. */
 static void test_refusals(void **state)
 {
 	static const struct {

@@ -57,8 +57,9 @@ int wf_shm_regs_take(struct wf_shm_regs *regs, int *memfd)
 		return -EPROTO;
 	if (!may_keep())
 		return wf_op_reg_map(&regs->view, *memfd);
-	/* Only the mapping is put off. What a peer sent by mistake or by malice is
-	 * not kept: its own end of our socket would hide its death from us. */
+	/* Only the mapping is put off. A descriptor that a peer sent by mistake
+	 * or by malice is not kept: its own end of our socket would hide its
+	 * death from us. */
 	if (!wf_op_reg_is_sound(*memfd))
 		return -EPROTO;
 	wf_shared_add(&kept, 1, relaxed);

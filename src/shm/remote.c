@@ -92,8 +92,8 @@ void *wf_shm_remote_mapped(const struct wf_shm_out *out,
 }
 
 /* There is no memory to map the table now. Operations wait as long as for a
- * connection; afterwards they fail at once, until there is some. What is behind
- * them goes on. */
+ * connection; afterwards they fail at once, until there is some. The pieces
+ * behind them go on. */
 static int wait_for_memory(struct wf_shm_out *out, int err)
 {
 	uint64_t now = wf_base_clock_ns();

@@ -45,7 +45,8 @@
 #define WF_SHM_MAGIC 0x74666577u /* "weft" */
 #define WF_SHM_LAYOUT 7
 
-/* What a side supports; a channel uses what both sides announce. */
+/* These flags say what a side supports; a channel uses what both sides
+ * announce. */
 #define WF_SHM_FEATURE_ACK 0x1u	    /* delivery-complete acknowledgements */
 #define WF_SHM_FEATURE_SHARE 0x2u   /* copying by both sides */
 #define WF_SHM_FEATURE_STREAM 0x4u  /* large messages through the ring */

@@ -39,7 +39,7 @@ static void open_share(size_t len)
 	struct iovec to = { NULL, len };
 
 	memset(copied, 0, sizeof(copied));
-	/* What an earlier message left there must not count. */
+	/* The contents that an earlier message left there must not count. */
 	memset(&share, 0xff, sizeof(share));
 	wf_shm_share_open(&share, &to, 1, len, CHUNK);
 	assert_int_equal(atomic_load(&share.claimed), 0);

@@ -154,13 +154,14 @@ static void test_off(void **state)
 	exchange(j, 40000, 3);
 	assert_int_equal(j->from_core.trace.written, from);
 	assert_int_equal(j->to_core.trace.written, to);
-	/* What came meanwhile is not recorded afterwards. */
+	/* Events of the time between are not recorded afterwards. */
 	turn(&j->to_core, true);
 	exchange(j, 8, 4);
 	assert_int_equal(next(&j->to_core, &to, WF_TRACE_TAKE)->len, 1);
 }
 
-/* Bug: what came through a ring that was not watched was recorded late. */
+/* Bug: a message that came through a ring that was not watched was recorded
+ * late. */
 static void test_unwatched(void **state)
 {
 	struct crowd *c = crowd_open(CROWD, JOINED_SLOTS_LOG2);

@@ -97,8 +97,8 @@ err_stats:
 	return err;
 }
 
-/* Replies that found no room: who sent a message that we have would learn that it
- * failed. */
+/* Replies that found no room: the sender of a message that we have would learn
+ * that it failed. */
 static bool flush_replies(struct wf_shm_ep *ep)
 {
 	struct wf_list *pos, *tmp;
@@ -274,9 +274,9 @@ static __attribute__((noinline)) void work(struct wf_shm_ep *ep)
 	ep->host->asked = asked_alone(ep);
 }
 
-/* What a ring holds may come after a letter that finds no room. No ring is looked
- * at before the letter is delivered: another thread may read the completion queue
- * at any time, and the room would go to the ring. */
+/* The messages in a ring may come after a letter that finds no room. No ring is
+ * looked at before the letter is delivered: another thread may read the
+ * completion queue at any time, and the room would go to the ring. */
 static __attribute__((noinline)) bool letters_wait(struct wf_shm_ep *ep)
 {
 	wf_shm_letter_deliver(ep);
@@ -302,8 +302,8 @@ static enum wf_polled shm_poll(void *self)
 	return WF_POLLED_WAITING;
 }
 
-/* While events are recorded there is no short way: what each poll takes is to
- * be seen. */
+/* While events are recorded there is no short way: the trace is to show what
+ * each poll takes. */
 static enum wf_polled traced_poll(void *self)
 {
 	struct wf_shm_ep *ep = self;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which users are let in, also in a user namespace where most users have no
- * number. Needs root; without it, or without user namespaces, nothing is
- * tested there.
+ * These tests check which users are let in, also in a user namespace where most
+ * users have no number. Needs root; without it, or without user namespaces,
+ * nothing is tested there.
  */
 #include "shm/user.h"
 

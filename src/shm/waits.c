@@ -108,7 +108,8 @@ static void add_waiting(struct wf_waits *waits, struct wf_shm_out *out,
 		       out->waiting.count, now);
 }
 
-/* Channels that nothing waits for in a queue: who injects tries again. */
+/* Channels that nothing waits for in a queue: a caller that injects tries
+ * again. */
 static void add_connecting(struct wf_waits *waits, const struct wf_shm_ep *ep)
 {
 	const struct wf_list *pos;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which rings of an endpoint are looked at. The invariant (watch.h):
+ * This file decides which rings of an endpoint are looked at. The invariant
+ * (watch.h):
  *
  *	a ring with a message is watched, or its bell is set, or it is on the
  *	look-again list.
  *
- * How it is kept:
+ * It is kept as follows:
  *
  * - A sender publishes its message, then loads bell_wanted, then sets its bell,
  *   then the word `rung` of the board. We look at the bells if that word is set,

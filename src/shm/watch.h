@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which rings of an endpoint are looked at, and when. Every poll looks at a few
- * watched rings; the senders of all others ring a bell on the endpoint's board
- * (board_defs.h). Only this module writes bells, `bell_wanted` of a channel,
- * and the members of struct wf_shm_in that are named after it.
+ * This header decides which rings of an endpoint are looked at, and when. Every
+ * poll looks at a few watched rings; the senders of all others ring a bell on
+ * the endpoint's board (board_defs.h). Only this module writes bells,
+ * `bell_wanted` of a channel, and the members of struct wf_shm_in that are
+ * named after it.
  *
  * The invariant, between calls and with store buffers drained:
  *
@@ -50,8 +51,8 @@ void wf_shm_watch_open(struct wf_shm_watch *watch, struct wf_shm_board *board,
 /* Frees the tables, not the rings. */
 void wf_shm_watch_close(struct wf_shm_watch *watch);
 
-/* Looks after @in from now on. The sender does not know the bell yet: what is in
- * the ring was there before the hello. 0 or -ENOMEM. */
+/* Looks after @in from now on. The sender does not know the bell yet: the
+ * messages in the ring were there before the hello. 0 or -ENOMEM. */
 int wf_shm_watch_add(struct wf_shm_watch *watch, struct wf_shm_in *in);
 void wf_shm_watch_drop(struct wf_shm_watch *watch, struct wf_shm_in *in);
 

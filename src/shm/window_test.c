@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Unit tests of memory that both sides map. Target and initiator are in this
- * process, but the initiator's mapping lies elsewhere. What is copied by the kernel
- * is counted: where both map the memory, that is nothing.
+ * process, but the initiator's mapping lies elsewhere. The tests count the
+ * bytes that the kernel copies: if both sides map the memory, there are none.
  */
 #include "shm/window.h"
 
@@ -262,7 +262,7 @@ static void test_unsound(void **state)
 	close_target(&t);
 }
 
-/* What was registered is gone: the window is not used, and is unmapped. */
+/* A registration is gone: the window is not used, and is unmapped. */
 static void test_deregistered(void **state)
 {
 	uint64_t word = 1;

@@ -40,7 +40,7 @@ static bool is_known(const struct wf_shm_out *out,
 	       !(out->known.flags & WF_REG_FILE);
 }
 
-/* What is kept until the reply: the result's place, and what its completion
+/* Keeps this until the reply: the result's place, and what its completion
  * reports. NULL at the transmit depth, or without memory. */
 static struct wf_shm_tx *keep(struct wf_shm_out *out,
 			      const struct wf_shm_word *word)

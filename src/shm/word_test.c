@@ -255,7 +255,8 @@ static void test_target_refuses(void **state)
 	close_known(j);
 }
 
-/* What the short way must leave to the other: it is the caller's again. */
+/* The short way must leave these operations to the other: the request is the
+ * caller's again. */
 static void test_not_taken(void **state)
 {
 	struct joined *j = open_known();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a transport is given: the endpoint it works for. The core (src/core)
- * fills it in before it opens a transport, and owns all of it; a transport
- * reads it, and writes only through the functions below. The endpoint's lock
- * covers all of it.
+ * The host of a transport is the endpoint that it works for. The core
+ * (src/core) fills it in before it opens a transport, and owns all of it; a
+ * transport reads it, and writes only through the functions below. The
+ * endpoint's lock covers all of it.
  */
 #ifndef WF_TRANSPORT_HOST_H
 #define WF_TRANSPORT_HOST_H

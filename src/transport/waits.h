@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What transports add to a report of waits (base/waits.h): operations of ours and
- * messages of peers, described alike by all of them.
+ * Transports add their waits to a report (base/waits.h) by these calls:
+ * operations of ours and messages of peers, described alike by all of them.
  */
 #ifndef WF_TRANSPORT_WAITS_H
 #define WF_TRANSPORT_WAITS_H

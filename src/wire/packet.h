@@ -102,7 +102,7 @@ static inline bool wf_wire_packet_get_eager(const uint8_t *from, size_t len,
 	return true;
 }
 
-/* What a type is, for those who choose a handler. */
+/* These flags say what a type is, for the code that chooses a handler. */
 #define WF_WIRE_KIND_REQUEST 0x01u /* has optional headers */
 #define WF_WIRE_KIND_RTM 0x02u	   /* a message: ordered by msg_id */
 #define WF_WIRE_KIND_RTA 0x04u	   /* an atomic: ordered as well */

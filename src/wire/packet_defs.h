@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The packets of EFA's RDM protocol, version 4: numbers, flags and sizes.
- * Little-endian, offsets from the packet's start. Where each field stands is in
- * the table of packet.c, one row per packet; this file holds what does not fit
- * a row.
+ * Little-endian, offsets from the packet's start. The table of packet.c says
+ * where each field stands, one row per packet; this file holds what does not
+ * fit a row.
  *
  *	base		type u8, version u8, flags u16
  *	mandatory	by type, tag last, then rma_iov[]

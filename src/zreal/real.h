@@ -11,7 +11,7 @@
 #include <zlib.h>
 
 /* One line per function: name, return type, parameters. zlib has had all of
- * them since 1.2.9; what later ones added is done without it. */
+ * them since 1.2.9; functions that later ones added are done without it. */
 #define WF_ZREAL_CORE(X)                                                       \
 	X(deflateInit2_, int,                                                  \
 	  (z_streamp, int, int, int, int, int, const char *, int))             \

@@ -42,7 +42,7 @@
 
 static _Atomic size_t kept;
 
-/* What this thread's streams were like lately. */
+/* These say what this thread's streams were like lately. */
 static __thread size_t usual;	     /* input to try first, 0: all */
 static __thread unsigned int missed; /* MISSES, then streams since */
 
@@ -354,8 +354,8 @@ static void give(struct wf_zshim_ahead *a, struct wf_inflate *s,
 	s->counted = true;
 }
 
-/* As zlib: what earlier calls gave is in the window, and what this one gave if
- * more may follow; but not if this call has read the checksum. */
+/* As zlib: the output of earlier calls is in the window, and what this one gave
+ * if more may follow; but not if this call has read the checksum. */
 static bool keep_window(struct wf_inflate *s, const uint8_t *end, size_t len,
 			enum wf_inflate_flush flush)
 {

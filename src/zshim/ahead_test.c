@@ -30,7 +30,7 @@ static void test_rooms(void **state)
 	}
 }
 
-/* What a program sees of input and output is in proportion. */
+/* A program sees input and output in proportion. */
 static void test_ratio(void **state)
 {
 	size_t n = pack(15, SIZE, NULL, 0);

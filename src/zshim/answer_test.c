@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What inflate* says, by name: every text of zlib, each of its questions, the
- * order in which it notices what is wrong. zlib's own infcover and example ask
- * for the same. The fuzzer compares more than this, but does not say what.
+ * These tests check the answers of inflate* by name: every text of zlib, each
+ * of its questions, the order in which it notices mistakes. zlib's own infcover
+ * and example ask for the same. The fuzzer compares more than this, but does
+ * not say what.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -147,7 +148,7 @@ static void test_texts(void **state)
 	}
 }
 
-/* What no stream, or one that is not right, is told. */
+/* Tests the answers to calls with no stream, or with one that is not right. */
 static void test_bad_calls(void **state)
 {
 	z_stream s = { 0 }, copy;

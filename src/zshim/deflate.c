@@ -420,8 +420,8 @@ WF_ZSHIM_API uLong deflateBound(z_streamp strm, uLong len)
 	/* A dictionary, which makes the stream zlib's, adds its checksum. */
 	if (s->d.alg == WD_COMP_ZLIB)
 		wrap += 4;
-	/* What zlib says for its default parameters; stored blocks of ours
-	 * (5 bytes in 65535, 10 more at the end) stay below it. */
+	/* This is zlib's answer for its default parameters; stored blocks of
+	 * ours (5 bytes in 65535, 10 more at the end) stay below it. */
 	if (s->mem_level == 8)
 		return len + (len >> 12) + (len >> 14) + (len >> 25) + 13 - 6 +
 		       wrap;

@@ -113,7 +113,7 @@ static void test_after_end(void **state)
 	}
 }
 
-/* What inflateValidate() says holds until the window is set anew. */
+/* The setting of inflateValidate() holds until the window is set anew. */
 static void test_validate_stays(void **state)
 {
 	size_t len = pack(15);
@@ -206,8 +206,8 @@ static void test_dictionary_in_the_middle(void **state)
 	deflateEnd(&s);
 }
 
-/* What follows a full flush can be read without what was before it, also if
- * all had been flushed already. */
+/* Data behind a full flush can be read without the data before it, also if all
+ * had been flushed already. */
 static void test_full_flush(void **state)
 {
 	z_stream s, back;
@@ -231,8 +231,8 @@ static void test_full_flush(void **state)
 	}
 }
 
-/* What comes after a large piece can look back at it, also where the stream
- * changes to another driver, and where its copy does. */
+/* Data behind a large piece can look back at it, also where the stream changes
+ * to another driver, and where its copy does. */
 static void test_window_carried(void **state)
 {
 	static uint8_t noise[100000];
@@ -436,7 +436,7 @@ static bool spend(struct purse *purse, int level)
 		ret = deflate(&s, Z_FINISH);
 	while (ret == Z_OK);
 	assert_true(ret == Z_STREAM_END || ret == Z_MEM_ERROR);
-	/* What was said to be done is whole. */
+	/* Output that is reported as done is whole. */
 	if (ret == Z_STREAM_END) {
 		z_stream back;
 

@@ -108,7 +108,7 @@ static int to_zlib(enum wf_inflate_ret ret)
 	}
 }
 
-/* What windowBits says: false if it is none. */
+/* Parses windowBits; false if it is no valid value. */
 static bool parse_bits(int bits, int *wrap, unsigned int *wbits)
 {
 	if (bits < 0) {
@@ -126,7 +126,7 @@ static bool parse_bits(int bits, int *wrap, unsigned int *wbits)
 	return !bits || (bits >= 8 && bits <= 15);
 }
 
-/* What zlib changes in the stream when it is reset. */
+/* Changes the same members of the stream as a reset by zlib does. */
 static void begin(z_streamp strm, const struct wf_inflate *s)
 {
 	strm->total_in = 0;

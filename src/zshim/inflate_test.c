@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the shim promises about streams beside zlib's answers, which the fuzzer
- * compares: who does them, what they allocate, that output may overwrite input
- * that is used, and that a window outlives inflateResetKeep(). A driver that
- * only counts sees what goes to drivers.
+ * These tests check the shim's promises about streams beside zlib's answers,
+ * which the fuzzer compares: which driver does them, what they allocate, that
+ * output may overwrite input that is used, and that a window outlives
+ * inflateResetKeep(). A driver that only counts sees what goes to drivers.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is offered to the driver of WD_COMP_DRIVER: which streams, how much of
- * their input, and how much of its output is kept. The rest is weft's own work.
+ * These tests check the offers to the driver of WD_COMP_DRIVER: which streams,
+ * how much of their input, and how much of its output is kept. The rest is
+ * weft's own work.
  */
 #include "zshim/twins_test.h"
 
@@ -115,8 +116,8 @@ static void test_limit(void **state)
 	replace_driver(&small, &driver);
 }
 
-/* Output that is kept for later calls has a limit for all streams: what is
- * beyond it is decoded when it is wanted. */
+/* Output that is kept for later calls has a limit for all streams: data beyond
+ * it are decoded when they are wanted. */
 static void test_kept(void **state)
 {
 	size_t n = pack(-15, SIZE, NULL, 0);

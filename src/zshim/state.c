@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What deflate and inflate share: memory, versions, texts.
+ * deflate and inflate share this: memory, versions, texts.
  */
 #include "zshim/state.h"
 

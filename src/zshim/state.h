@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a stream of ours is distinguished from one of the real zlib. Both have a
- * pointer to the z_stream first; then ours has a magic number that no state of
- * zlib can contain, where zlib's has a small number. A deflate stream that was
- * passed to the real zlib has zlib's own state and nothing of ours: from then
- * on calls pass through. Inflate streams are always ours.
+ * A stream of ours is distinguished from one of the real zlib by its state.
+ * Both have a pointer to the z_stream first; then ours has a magic number that
+ * no state of zlib can contain, where zlib's has a small number. A deflate
+ * stream that was passed to the real zlib has zlib's own state and nothing of
+ * ours: from then on calls pass through. Inflate streams are always ours.
  */
 #ifndef WF_ZSHIM_STATE_H
 #define WF_ZSHIM_STATE_H

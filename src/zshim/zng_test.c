@@ -196,7 +196,7 @@ static size_t pack_in(size_t cut, int level, uint8_t *to)
 }
 
 /* The setting was accepted and ignored. The stream is the real library's then:
- * what zlib writes does not depend on the cuts; zlib-ng promises the same bytes
+ * zlib's output does not depend on the cuts; zlib-ng promises the same bytes
  * for the same calls. */
 static void test_reproducible(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What each operation does to one element according to fi_atomic(3).
+ * This file does each operation on one element as fi_atomic(3) describes it.
  */
 #include "common/amo.h"
 

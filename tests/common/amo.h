@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What each operation does to one element according to fi_atomic(3), as plain
- * C, for tests to compare with.
+ * This header does each operation on one element as fi_atomic(3) describes it,
+ * in plain C, for tests to compare with.
  */
 #ifndef WEFT_TESTS_COMMON_AMO_H
 #define WEFT_TESTS_COMMON_AMO_H

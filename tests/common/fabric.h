@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What system tests share: an endpoint with everything it needs, helpers that
+ * System tests share this: an endpoint with everything it needs, helpers that
  * drive it until an event or a deadline, and forked peers that know each
  * other's address. A test that hangs ends with a message.
  *

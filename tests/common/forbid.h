@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the seccomp profile of a container may do to a process.
+ * These calls forbid a process the same as the seccomp profile of a container
+ * may.
  */
 #ifndef WEFT_TESTS_COMMON_FORBID_H
 #define WEFT_TESTS_COMMON_FORBID_H

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What documents name is there.
+"""Checks that everything that documents name is there.
 
 A link leads to a file, its anchor to a heading. A path and a unit test in
 backquotes exist, and so does a name of ours (wd_, wf_, WD_, FI_WEFT_ ...) in

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a library of ours shows, and what it asks of others.
+"""Checks which symbols a library of ours shows, and which it asks of others.
 
 libweft-fi.so shows fi_prov_ini alone. It asks for no libfabric symbol version
 above FABRIC_1.3: those load under Debian's 1.17 and under 2.x alike. It is

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What every house test needs: the root of the tree, its files, a verdict."""
+"""Every house test needs this: the root of the tree, its files, a verdict."""
 
 import os
 import pathlib

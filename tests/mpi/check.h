@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What every MPI test needs: start and end, checks that end the whole job,
+ * Every MPI test needs this: start and end, checks that end the whole job,
  * bytes that identify the message they belong to, and the proof at the end that
  * weft carried the messages. It knows MPI only, not how the job was started.
  */

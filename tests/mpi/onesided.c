@@ -12,7 +12,8 @@ static bool apart; /* each rank is on a node of its own */
 
 enum { WORDS = 8192 };
 
-/* What rank @from writes as word @i into the memory of rank @to. */
+/* Returns the value that rank @from writes as word @i into the memory of rank
+ * @to. */
 static int64_t word(int from, int to, int i, int round)
 {
 	return ((int64_t)from << 40) + ((int64_t)to << 32) + i * 16 + round;
@@ -89,7 +90,7 @@ static void test_fence(struct window *w)
 		MPI_Win_fence(0, w->win);
 		for (r = 0; r < n; r++)
 			expect(w->base + r * WORDS, r, me, count, c);
-		/* What r + 1 wrote to r. */
+		/* Rank r + 1 wrote these words to r. */
 		for (r = 0; r < n; r++)
 			MPI_Get(in + r * WORDS, count, MPI_INT64_T, r,
 				(MPI_Aint)((r + 1) % n) * WORDS, count,

@@ -36,7 +36,7 @@ bool app_all_done;
 
 /* Messages and operations that are meant for a process and have not ended, and
  * when there were last more than its receive buffers must hold. Not right where
- * processes die: what was for them stays counted. */
+ * processes die: messages for them stay counted. */
 static int waiting[SIM_PROCS];
 static uint64_t flooded_at[SIM_PROCS];
 

@@ -62,7 +62,8 @@ struct app_recv {
 	size_t used; /* of a multi-receive */
 };
 
-/* What a process knows about its slot in the window of a peer. */
+/* This struct holds what a process knows about its slot in the window of a
+ * peer. */
 struct app_slot {
 	bool busy, known;
 	unsigned int life;

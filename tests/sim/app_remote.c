@@ -9,7 +9,7 @@
 
 #include "app.h"
 
-/* What was added to counter @b of this incarnation of process @a. */
+/* Counts what was added to counter @b of this incarnation of process @a. */
 static struct counter {
 	unsigned int life;
 	uint64_t sure, maybe; /* certainly added, possibly added */

@@ -146,7 +146,7 @@ static void shutdowns(void)
 	server = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
 	IS(send(server, "one", 3, 0) == 3);
 	IS(!shutdown(client, SHUT_RDWR));
-	/* What was there before can be read. */
+	/* Bytes that were there before can be read. */
 	IS(recv(client, buf, sizeof(buf), 0) == 3);
 	IS(recv(client, buf, sizeof(buf), 0) == 0);
 	close(client);

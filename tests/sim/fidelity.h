@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the provider relies on in a kernel. The same assertions run on the real
- * kernel (sim-fidelity) and in a simulated process (weft-sim --fidelity).
+ * The provider relies on this behaviour of a kernel. The same assertions run on
+ * the real kernel (sim-fidelity) and in a simulated process (weft-sim
+ * --fidelity).
  */
 #ifndef SIM_FIDELITY_H
 #define SIM_FIDELITY_H

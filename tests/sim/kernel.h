@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the parts of the simulated kernel share: open files, memory of
+ * The parts of the simulated kernel share this: open files, memory of
  * processes.
  */
 #ifndef SIM_KERNEL_H

@@ -83,7 +83,7 @@ static void repeat(FILE *said)
 		fwrite(text, 1, len, stderr);
 }
 
-/* In a child. */
+/* Runs in a child. */
 static void run_child(const struct sim_scenario *s, int to, bool trace)
 {
 	struct answer answer = { .seed = s->seed };

@@ -272,8 +272,8 @@ void oracle_received(struct sim_proc *at, uint64_t id, enum oracle_kind kind,
  * previous incarnation: until the first message arrives in the new one,
  * messages may have gone to the memory that the previous one left. The
  * endpoints of a process notice a death independently, so only messages of the
- * same lane count. By packets a dead process acknowledges nothing: what was
- * sent after its death arrives. */
+ * same lane count. By packets a dead process acknowledges nothing: messages
+ * that were sent after its death arrive. */
 static bool may_be_lost(const struct pair *pair, uint32_t seq,
 			const struct sim_proc *from, const struct sim_proc *to)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What must be true of a run. Every message is recorded when it is sent, when
- * its sender learns how it ended, and when it is received. Memory of
- * applications may be touched only while it is posted or registered.
+ * The oracle checks that a run was correct. Every message is recorded when it
+ * is sent, when its sender learns how it ended, and when it is received. Memory
+ * of applications may be touched only while it is posted or registered.
  */
 #ifndef SIM_ORACLE_H
 #define SIM_ORACLE_H

@@ -199,7 +199,7 @@ static void unix_release(struct sim_file *file)
 	real_free(sock);
 }
 
-/* Of both directions. What was sent before can be read. */
+/* Of both directions. Bytes that were sent before can be read. */
 static int unix_shutdown(struct sim_file *file, int how)
 {
 	struct unix_file *sock = (struct unix_file *)file;

@@ -27,8 +27,8 @@
 
 #define CONNECT_MS 3000
 #define DEAD_S 5
-/* Once the storm is over nothing may wait longer. What the settings allow, and
- * much more: the machine may be busy. */
+/* Once the storm is over nothing may wait longer. This is the time that the
+ * settings allow, and much more: the machine may be busy. */
 #define HEAL_MS (CONNECT_MS + DEAD_S * 1000 + 40000)
 #define ROUND_S 15
 
@@ -51,7 +51,7 @@ static struct {
 	.seed = 1, .seconds = 10, .way = -1, .processes = 16, .faults = ~0u
 };
 
-/* What the parent knows of a worker. */
+/* The parent knows this of a worker. */
 static struct {
 	pid_t pid;
 	uint64_t wake_ms;  /* it is stopped until then */
@@ -90,7 +90,7 @@ bool storm_settled(int from, int to, const struct storm_entry *e)
 		return false;
 	if (e->got || e->fate == STORM_FAILED)
 		return true;
-	/* Who has died since then has lost it. */
+	/* A receiver that has died since then has lost it. */
 	return e->unsure ||
 	       e->from_life != (uint16_t)storm_board->worker[from].life ||
 	       e->to_life != (uint16_t)storm_board->worker[to].life;

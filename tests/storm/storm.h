@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the parts of the storm share: memory that outlives every worker (the
- * board), on which senders note what they sent and receivers what they got, so
- * that even the last words of a killed process are known.
+ * The parts of the storm share this: memory that outlives every worker (the
+ * board), on which senders note the messages that they sent and receivers those
+ * that they got, so that even the last words of a killed process are known.
  */
 #ifndef WEFT_TESTS_STORM_H
 #define WEFT_TESTS_STORM_H
@@ -37,7 +37,7 @@ enum storm_kind {
 	STORM_KINDS,
 };
 
-/* What became of a message at its sender. */
+/* The fate of a message is what became of it at its sender. */
 enum storm_fate {
 	STORM_PENDING = 1,
 	STORM_OK,

@@ -45,7 +45,7 @@ struct receive {
 	uint8_t *buf;
 };
 
-/* What this process knows of a peer's memory. */
+/* This struct holds what this process knows of a peer's memory. */
 struct slot {
 	bool busy;  /* an operation on it is under way */
 	bool known; /* what was written is still there ... */
@@ -632,8 +632,9 @@ static void begin_life(void)
 			if (pair->ring[k].fate == STORM_PENDING)
 				pair->ring[k].fate = STORM_FAILED;
 	}
-	/* Said before the endpoint is there: whoever reads its memory after that
-	 * knows that it is not what was written to the one before. */
+	/* Said before the endpoint is there: a process that reads its memory
+	 * after that knows that it is not what was written to the one
+	 * before. */
 	mine()->life++;
 	open_endpoint();
 	mine()->up = true;
@@ -746,7 +747,7 @@ void storm_work(int me, uint64_t seed)
 		w.multis[i].head.what = A_MULTI;
 		w.multis[i].buf = take_memory(MULTI_SIZE);
 	}
-	/* What the first life leaves open belongs to the library. */
+	/* The library owns what the first life leaves open. */
 	open_endpoint();
 	close_endpoint();
 	w.descriptors = count_descriptors();

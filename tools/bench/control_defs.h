@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the parent and the workers, and the two workers, send to each other.
- * Both ends are always the same binary, so the layouts carry no version.
+ * This header defines the messages between the parent and the workers, and
+ * between the two workers. Both ends are always the same binary, so the layouts
+ * carry no version.
  */
 #ifndef WF_TOOLS_BENCH_CONTROL_DEFS_H
 #define WF_TOOLS_BENCH_CONTROL_DEFS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How many messages a run has.
+ * This file computes how many messages a run has.
  */
 #include "tools/bench/count.h"
 

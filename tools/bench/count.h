@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How many messages a run has, for programs that are told a number of messages
- * and not a time (Open MPI's ranks, ucx_perftest).
+ * This header computes how many messages a run has, for programs that are told
+ * a number of messages and not a time (Open MPI's ranks, ucx_perftest).
  */
 #ifndef WF_TOOLS_BENCH_COUNT_H
 #define WF_TOOLS_BENCH_COUNT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the parent and the processes of a crowd send to each other. Both ends
- * are always the same binary, so the layouts carry no version.
+ * This header defines the messages between the parent and the processes of a
+ * crowd. Both ends are always the same binary, so the layouts carry no version.
  */
 #ifndef WF_TOOLS_BENCH_CROWD_DEFS_H
 #define WF_TOOLS_BENCH_CROWD_DEFS_H

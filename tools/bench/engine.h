@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a worker needs from the thing that it measures. One engine sends
- * messages over libfabric, one over bare shared memory; the others are for
- * further tests of libfabric.
+ * This header declares the calls that a worker makes to the thing that it
+ * measures. One engine sends messages over libfabric, one over bare shared
+ * memory; the others are for further tests of libfabric.
  */
 #ifndef WF_TOOLS_BENCH_ENGINE_H
 #define WF_TOOLS_BENCH_ENGINE_H

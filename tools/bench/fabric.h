@@ -86,8 +86,8 @@ int wf_tools_fabric_fail(struct wf_tools_fabric *fabric, const char *what,
  * number. */
 int wf_tools_fabric_cq_error(struct wf_tools_fabric *fabric);
 
-/* What engines over one struct wf_tools_fabric share: the members of struct
- * wf_tools_engine_ops, with the fabric as engine. */
+/* Engines over one struct wf_tools_fabric share these functions: the members of
+ * struct wf_tools_engine_ops, with the fabric as engine. */
 int wf_tools_fabric_begin(const struct wf_tools_engine_config *config,
 			  void **engine, char *error, size_t error_len);
 int wf_tools_fabric_progress(void *engine);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How much memory a process uses.
+ * This header finds how much memory a process uses.
  */
 #ifndef WF_TOOLS_BENCH_FOOTPRINT_H
 #define WF_TOOLS_BENCH_FOOTPRINT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connects, exchanges hellos and frames. What comes from the other host is
- * checked here: lengths, channels, versions. This file does not know what the
- * processes send.
+ * Connects, exchanges hellos and frames. Data from the other host are checked
+ * here: lengths, channels, versions. This file does not know what the processes
+ * send.
  */
 #include "tools/bench/host.h"
 

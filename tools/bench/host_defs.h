@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What `weft bench HOST` and `weft bench --server` send to each other over TCP.
- * Both begin with a hello; then come frames. The numbers of hello and frame are
- * in network byte order. Frames carry the structures of control_defs.h as they
- * are in memory, so the hello refuses another version or byte order.
+ * This header defines the messages of `weft bench HOST` and `weft bench
+ * --server` over TCP. Both begin with a hello; then come frames. The numbers of
+ * hello and frame are in network byte order. Frames carry the structures of
+ * control_defs.h as they are in memory, so the hello refuses another version or
+ * byte order.
  */
 #ifndef WF_TOOLS_BENCH_HOST_DEFS_H
 #define WF_TOOLS_BENCH_HOST_DEFS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What connects the two processes: the node's memory, its loopback, or a
+ * The link connects the two processes: the node's memory, its loopback, or a
  * network of their own.
  */
 #ifndef WF_TOOLS_BENCH_LINK_H

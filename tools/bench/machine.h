@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a figure depends on besides the code: the machine.
+ * A figure depends on the machine as much as on the code: this header describes
+ * the machine.
  */
 #ifndef WF_TOOLS_BENCH_MACHINE_H
 #define WF_TOOLS_BENCH_MACHINE_H

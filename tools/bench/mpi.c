@@ -195,9 +195,10 @@ static void add_hosts(struct command *c, const struct wf_tools_plan *plan,
 }
 
 /*
- * What mpirun runs in the place of ssh to start its daemon in the namespace that
- * a host of --over veth is, under that name: Open MPI tells hosts apart by name.
- * Our descriptors are the only names that the namespaces have.
+ * Writes the script that mpirun runs in the place of ssh. It starts mpirun's
+ * daemon in the namespace that stands for a host with --over veth, under the
+ * name of that host: Open MPI tells hosts apart by name. Our descriptors are
+ * the only names that the namespaces have.
  */
 static int write_agent(const struct wf_tools_mpi *mpi,
 		       const struct wf_tools_plan *plan)

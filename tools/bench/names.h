@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whether libfabric has the providers that were asked for.
+ * This header asks whether libfabric has the providers that were asked for.
  */
 #ifndef WF_TOOLS_BENCH_NAMES_H
 #define WF_TOOLS_BENCH_NAMES_H

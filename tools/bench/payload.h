@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a sender writes and a receiver expects in the message of a number. */
+/* Fills in the bytes that a sender writes and a receiver expects in the message
+ * of a number. */
 void wf_tools_payload_fill(uint8_t *buf, size_t size, uint64_t number);
 
 /* 0, or -EBADMSG with the difference in error. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a run of `weft bench` shall do: the types that options, schedule,
- * workers and reports share.
+ * The plan says what a run of `weft bench` shall do: the types that options,
+ * schedule, workers and reports share.
  */
 #ifndef WF_TOOLS_BENCH_PLAN_H
 #define WF_TOOLS_BENCH_PLAN_H

@@ -134,8 +134,8 @@ static void renew(struct wf_tools_fabric *f, const struct wf_tools_phase *phase,
 	}
 }
 
-/* After the window: what was read must be what the responder wrote, and what
- * was written is read back. */
+/* After the window: the bytes that were read must be those that the responder
+ * wrote, and what was written is read back. */
 static int inspect(struct wf_tools_fabric *f,
 		   const struct wf_tools_phase *phase, uint64_t first)
 {

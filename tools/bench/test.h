@@ -47,7 +47,8 @@ enum wf_tools_unit {
 	WF_TOOLS_UNIT_MEMORY, /* bytes */
 };
 
-/* What a test is repeated for: the first column of its table. */
+/* A test is repeated for the values of an axis: the first column of its
+ * table. */
 enum wf_tools_axis {
 	WF_TOOLS_AXIS_SIZE,
 	WF_TOOLS_AXIS_WORD, /* 8 bytes, always */

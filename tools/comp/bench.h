@@ -27,7 +27,7 @@ size_t wf_tools_comp_corpus(uint8_t *data, size_t want);
 void wf_tools_comp_calls(const struct wf_comp_plan *plan);
 /* Every level beside zlib's. */
 void wf_tools_comp_levels(const struct wf_comp_plan *plan);
-/* What a job on the software device costs its caller. */
+/* Measures what a job on the software device costs its caller. */
 void wf_tools_comp_device(const struct wf_comp_plan *plan);
 /* weft gzip beside gzip, pigz, igzip and libdeflate-gzip. 0 or -errno. */
 int wf_tools_comp_commands(const struct wf_comp_plan *plan);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What Warpdrive costs: the same work by a direct call to a library and by
- * wd_alg_deflate() or wd_alg_inflate() with that driver, in turns, in the gzip
- * format. And levels: ours beside zlib's. Times are of the processor: one
- * thread works, and others may want the machine.
+ * This file measures what Warpdrive costs: the same work by a direct call to a
+ * library and by wd_alg_deflate() or wd_alg_inflate() with that driver, in
+ * turns, in the gzip format. And levels: ours beside zlib's. Times are of the
+ * processor: one thread works, and others may want the machine.
  */
 #include "tools/comp/bench.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a job costs its caller: done here by a synchronous call, and on the
- * software device with eight in flight. The device is a `weft devd` of its own,
- * which ends with the measurement.
+ * This file measures what a job costs its caller: done here by a synchronous
+ * call, and on the software device with eight in flight. The device is a `weft
+ * devd` of its own, which ends with the measurement.
  */
 #include "tools/comp/bench.h"
 

@@ -27,7 +27,7 @@ static int exit_code;
 /* An error after which, as with gzip, no more files are taken. */
 static bool ended;
 static const char *program = "weft gzip";
-/* What -l has said so far. */
+/* These are the sums of -l so far. */
 static struct {
 	unsigned int count;
 	unsigned int asked; /* files named on the command line */
@@ -57,7 +57,7 @@ void wf_tools_gzip_say(const struct wf_gzip_io *io, const char *text)
 	fprintf(stderr, "%s: %s: %s\n", program, name, text);
 }
 
-/* -errno; what is wrong is wrong with the output. */
+/* -errno; the error is one of the output. */
 static int note_full(struct wf_gzip_io *io)
 {
 	int err = errno;
@@ -176,7 +176,8 @@ static int work(struct wf_gzip_io *io)
 	return ret;
 }
 
-/* What gzip -lv says before the rest: the checksum is the last member's. */
+/* Prints what gzip -lv prints before the rest: the checksum is the last
+ * member's. */
 static void list_more(const struct wf_gzip_io *io)
 {
 	time_t when = io->options->restore_name ? io->mtime : 0;
@@ -270,7 +271,7 @@ static int open_input(const struct wf_gzip_options *o, struct wf_gzip_io *io,
 {
 	int flags = O_RDONLY | O_CLOEXEC;
 
-	/* What stays where it is may be a link, a pipe, anything. */
+	/* An input that stays may be a link, a pipe, anything. */
 	if (!o->to_stdout && !o->test)
 		flags |= O_NONBLOCK | (o->force ? 0 : O_NOFOLLOW);
 	io->in = open(io->name, flags);
@@ -438,7 +439,7 @@ static void walk(const struct wf_gzip_options *o, const char *name)
 			worse(FAILED);
 			continue;
 		}
-		/* What this run writes may turn up in the listing. */
+		/* Files that this run writes may turn up in the listing. */
 		if (lstat(path, &st) || S_ISDIR(st.st_mode) ||
 		    wf_tools_gzip_name_ends(n, o->suffix) == o->decompress)
 			walk(o, path);

@@ -85,7 +85,8 @@ const char *wf_tools_gzip_program(void);
  * "weft gzip: name: text". */
 void wf_tools_gzip_say(const struct wf_gzip_io *io, const char *text);
 
-/* Why no driver, or not the one that was asked for, does a file. Static. */
+/* Says why no driver, or not the one that was asked for, does a file.
+ * Static. */
 const char *wf_tools_gzip_driver_why(const struct wf_gzip_options *o);
 
 /* Called now and then; draws a bar if standard error is a terminal. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The index of weft gzip: whatever the number of restart points, those it keeps
- * are where they were; what is written is read; and bytes of others, cut or
- * made up, are refused or harmless.
+ * are where they were; an index that is written can be read; and bytes of
+ * others, cut or made up, are refused or harmless.
  */
 #include <setjmp.h>
 #include <stdarg.h>

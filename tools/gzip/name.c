@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names of files: what the output is called, and which file is meant.
+ * Names of files: the name of the output, and which file is meant.
  */
 #include "tools/gzip/gzip.h"
 
@@ -12,7 +12,7 @@
 #include "alg/defl.h"
 #include "deflate/inflate.h"
 
-/* What may stand before a stored name: an extra field, and the rest. */
+/* These bytes may stand before a stored name: an extra field, and the rest. */
 #define HEADER_MOST (10 + 2 + 65535 + 256)
 
 /* Suffixes that gunzip knows, and what takes their place. */

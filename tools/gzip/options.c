@@ -155,7 +155,7 @@ err:
 	return false;
 }
 
-/* What only weft has. */
+/* Reads the options that only weft has. */
 static int one_more(struct wf_gzip_options *o, int opt)
 {
 	switch (opt) {

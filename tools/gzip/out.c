@@ -36,7 +36,7 @@ void wf_tools_gzip_out_catch_signals(void)
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
 		struct sigaction old;
 
-		/* What the shell ignores (nohup) stays ignored. */
+		/* A signal that the shell ignores (nohup) stays ignored. */
 		if (!sigaction(signals[i], NULL, &old) &&
 		    old.sa_handler != SIG_IGN)
 			sigaction(signals[i], &action, NULL);

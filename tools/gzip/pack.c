@@ -258,7 +258,7 @@ static size_t cut_at(const struct packer *p, const uint8_t *in, size_t len)
 	return len;
 }
 
-/* What is behind the end of a block comes again. */
+/* The data behind the end of a block come again. */
 static size_t cut_read(struct packer *p, const uint8_t *in, size_t len)
 {
 	size_t n = cut_at(p, in, len);

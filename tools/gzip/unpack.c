@@ -130,7 +130,7 @@ static int end_places(struct unpacker *u, uint64_t good)
 									0;
 }
 
-/* What weft packed has an index in its header. */
+/* Files that weft packed have an index in their header. */
 static void read_header(void *arg, struct wf_unpack *engine,
 			const uint8_t *extra, size_t len, uint64_t end)
 {

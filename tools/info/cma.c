@@ -59,7 +59,8 @@ static bool get(int fd, void *buf, size_t len)
 	return got == (ssize_t)len;
 }
 
-/* What the provider does in every process: then it is tried out that way. */
+/* The provider does this in every process if the setting says so; the trial
+ * must do the same. */
 static void allow_tracers(void)
 {
 	const struct wf_setting *s = wf_base_setting_find("ptracer");

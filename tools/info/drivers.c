@@ -49,7 +49,7 @@ static void write_size(uint64_t bytes, char *text, size_t size)
 		snprintf(text, size, "%" PRIu64 " bytes", bytes);
 }
 
-/* What one of its channels takes. */
+/* Describes the jobs that one of its channels takes. */
 static void describe_limits(const struct wd_comp_limits *limits,
 			    struct wf_tools_driver *to)
 {
@@ -162,7 +162,8 @@ static void find_use(const struct wd_alg_comp *d, struct wf_tools_driver *to)
 			 d->submit ? " lets cost decide" : "");
 }
 
-/* What is installed for a device that this machine does not have. */
+/* Adds drivers that are installed for a device that this machine does not
+ * have. */
 static void add_absent(struct wf_tools_facts *facts,
 		       const struct wf_alg_plugin_failure *failure)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What `weft info` finds out, before anybody says how it is shown. Each part
- * is filled by a file of its own, and none of them prints.
+ * This header collects the facts of `weft info` and leaves their form to
+ * others. Each part is filled by a file of its own, and none of them prints.
  */
 #ifndef WF_TOOLS_INFO_FACTS_H
 #define WF_TOOLS_INFO_FACTS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whether containers of this host can be reached through shared memory: the
- * folder in which they find each other, or why there is none. Checked as the
- * provider does, for the user of the command.
+ * This file finds out whether containers of this host can be reached through
+ * shared memory: the folder in which they find each other, or why there is
+ * none. Checked as the provider does, for the user of the command.
  */
 #include "tools/info/facts.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How peers elsewhere are reached: the interface that is taken, and what the
- * kernel does for packets. It sends none.
+ * This file finds out how peers elsewhere are reached: the interface that is
+ * taken, and the offloads that the kernel has for packets. It sends none.
  */
 #include "tools/info/facts.h"
 
@@ -17,7 +17,7 @@
 
 #include "nic/open.h"
 
-/* What the provider asks for where it sends datagrams. */
+/* The provider asks for so much if it sends datagrams. */
 #define BUFFER ((uint64_t)4 << 20)
 
 /* Without a capability the buffer is cut at this. */

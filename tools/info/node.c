@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What of the machine matters to weft besides CMA. It must not change any
- * setting of the machine or of this process.
+ * This file finds the facts of the machine that matter to weft besides CMA. It
+ * must not change any setting of the machine or of this process.
  */
 #include "tools/info/facts.h"
 
@@ -93,7 +93,7 @@ static unsigned count_numa(void)
 	return count;
 }
 
-/* What base/barrier.c asks for. */
+/* base/barrier.c asks for the same. */
 static bool has_membarrier(void)
 {
 	const int needed = MEMBARRIER_CMD_GLOBAL_EXPEDITED |

@@ -81,7 +81,7 @@ static bool find_own_folder(char *dir, size_t len)
 	return found;
 }
 
-/* What programs that do not set FI_PROVIDER_PATH get. */
+/* Finds what programs get that do not set FI_PROVIDER_PATH. */
 static void check_own_folder(struct wf_tools_facts *facts)
 {
 	char own[PATH_MAX], file[PATH_MAX + 32], here[PATH_MAX],

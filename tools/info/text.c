@@ -131,7 +131,8 @@ static void say_folder(const struct wf_tools_facts *f, FILE *out)
 		say(out, "  what to do", folder->advice);
 }
 
-/* What no table says: the ways that each pair tries, and what was measured. */
+/* Prints the facts that are in no table: the ways that each pair tries, and the
+ * measurements. */
 static void say_measured(const struct wf_tools_facts *f, FILE *out)
 {
 	char text[512];
@@ -348,7 +349,7 @@ static void say_all(const struct wf_tools_facts *facts, FILE *out)
 	say_node(facts, out);
 }
 
-/* What @part has to say, as wide as the terminal, if it is one. Returns how many
+/* Prints @part, as wide as the terminal if the output is one. Returns how many
  * lines that are. */
 static size_t
 say_wrapped(const struct wf_tools_facts *facts,

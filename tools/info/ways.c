@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which way messages of a size take, from the thresholds in force. The sizes that
- * no variable changes are those of a slot and of a record (src/shm/ring_defs.h,
- * src/shm/put.h), and those of which the ways are tried (src/shm/pace.h);
- * tests/tool_info holds them together.
+ * This file finds which way messages of a size take, from the thresholds in
+ * force. The sizes that no variable changes are those of a slot and of a record
+ * (src/shm/ring_defs.h, src/shm/put.h), and those of which the ways are tried
+ * (src/shm/pace.h); tests/tool_info holds them together.
  */
 #include "tools/info/facts.h"
 

@@ -84,8 +84,8 @@ static size_t lay_out(const struct wf_tools_sheet *sheet, int *name_width)
 	return n;
 }
 
-/* Cut at its width; a '+' says so. What names of devices differ in stands at
- * their end, behind the path of a socket. */
+/* Cut at its width; a '+' says so. Names of devices differ at their end, behind
+ * the path of a socket. */
 static void write_name(const char *name, int width, FILE *out)
 {
 	int len = (int)strlen(name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What was found, for other programs.
+ * This header prints the counters for other programs.
  */
 #ifndef WF_TOOLS_STAT_DUMP_H
 #define WF_TOOLS_STAT_DUMP_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Draws the live view: title, totals, graphs, pages, a table, notes and keys.
- * What has no room is left out from the least important part on.
+ * Parts without room are left out, the least important first.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -336,8 +336,8 @@ static void write_devices_below(const struct wf_tools_view *view,
 	free(rows);
 }
 
-/* What is longer than the screen is shown from the line @top on, and its last
- * line says that there is more. */
+/* A text that is longer than the screen is shown from the line @top on, and its
+ * last line says that there is more. */
 static void write_text(struct wf_tools_view *view,
 		       const struct wf_tools_view_frame *frame,
 		       const char *text, size_t room, FILE *out)

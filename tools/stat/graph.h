@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What was measured at each interval so far, and a graph of it: bars side by
- * side, the newest at the right.
+ * A graph keeps the values that were measured at each interval so far, and
+ * draws them: bars side by side, the newest at the right.
  */
 #ifndef WF_TOOLS_STAT_GRAPH_H
 #define WF_TOOLS_STAT_GRAPH_H

@@ -64,8 +64,8 @@ void wf_tools_keys_close(struct wf_tools_keys *keys)
 
 /* -- what was typed -------------------------------------------------------- */
 
-/* How many of the characters are arguments of a sequence; what follows them
- * ends it. */
+/* How many of the characters are arguments of a sequence; the character behind
+ * them ends it. */
 static unsigned arguments(const char *typed, unsigned count)
 {
 	unsigned at = 0;

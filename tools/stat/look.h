@@ -21,11 +21,12 @@ int wf_tools_look(const struct wf_tools_stat_options *options,
 int wf_tools_look_failed(const struct wf_tools_stat_options *options,
 			 int error);
 
-/* What is missing from the numbers, and why. */
+/* Reports what is missing from the numbers, and why. */
 void wf_tools_look_missing(const struct wf_tools_stat_options *options,
 			   const struct wf_tools_scan *scan, FILE *out);
 
-/* What you must know when you read the numbers: also that there are none. */
+/* Prints what you must know when you read the numbers: also that there are
+ * none. */
 void wf_tools_look_notes(const struct wf_tools_stat_options *options,
 			 const struct wf_tools_scan *scan, FILE *out);
 

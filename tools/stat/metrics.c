@@ -410,7 +410,7 @@ static const struct family driver_families[] = {
 	  { { "passed_over", "", 0 } } },
 };
 
-/* What pages of a kind have. */
+/* The table lists the metrics of each kind of page. */
 static const struct {
 	const struct family *all;
 	size_t count;
@@ -453,7 +453,7 @@ static void write_label(FILE *out, const char *name, const char *value)
 	fputc('"', out);
 }
 
-/* Whose sample it is. */
+/* Writes the labels that say whose sample it is. */
 static void write_owner(FILE *out, const struct wf_tools_endpoint *ep)
 {
 	fprintf(out, "pid=\"%d\"", (int)ep->pid);
@@ -588,7 +588,7 @@ static void write_starts(const struct owners *owners, FILE *out)
 	}
 }
 
-/* What a reader must know about the numbers. */
+/* Writes what a reader must know about the numbers. */
 static void write_scan(const struct wf_tools_scan *scan, FILE *out)
 {
 	const struct {

@@ -101,7 +101,7 @@ static const char *const others[] = {
 	"unanswered",
 };
 
-/* What a line has room for. */
+/* A shape says what a line has room for. */
 struct shape {
 	bool both;   /* directions side by side, else one below the other */
 	bool totals; /* also since the endpoint was opened */
@@ -249,7 +249,7 @@ static void write_block(const struct wf_tools_sheet *sheet,
 	const struct wf_tools_endpoint *ep = row->now;
 	double age = difftime(time(NULL), (time_t)ep->page.started);
 
-	/* As `weft why` names it; what matters most comes first, because a
+	/* As `weft why` names it; the most important comes first, because a
 	 * narrow terminal cuts the rest off. */
 	fprintf(out, "%spid %d (%s",
 		wf_tools_paint(sheet->paint, WF_TOOLS_STRONG), (int)ep->pid,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is shown: sums of counters, as they are now or by the second.
+ * A quantity is a sum of counters, as they are now or by the second.
  */
 #ifndef WF_TOOLS_STAT_QUANTITY_H
 #define WF_TOOLS_STAT_QUANTITY_H

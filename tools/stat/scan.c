@@ -122,7 +122,7 @@ static bool is_seen(const struct wf_tools_scan *scan, const char *listener)
 	return false;
 }
 
-/* What listens here without having been seen belongs to others. */
+/* Sockets that listen here without having been seen belong to others. */
 static unsigned count_elsewhere(const struct wf_tools_scan *scan)
 {
 	FILE *sockets = fopen(SOCKETS, "re");

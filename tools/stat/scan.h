@@ -50,7 +50,7 @@ int wf_tools_scan_all(struct wf_tools_scan *scan, const pid_t *pids,
 void wf_tools_scan_jobs(struct wf_tools_scan *scan,
 			const struct wf_tools_scan *before);
 
-/* Whose page it is. */
+/* The kind says whose page it is. */
 enum wf_tools_kind {
 	WF_TOOLS_ENDPOINT,
 	WF_TOOLS_DEVICE, /* of `weft devd`, */

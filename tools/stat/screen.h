@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The terminal's other screen, on which the live view is drawn. What stood on
- * the terminal before is there again after it was left.
+ * The terminal's other screen, on which the live view is drawn. The previous
+ * contents of the terminal are there again after it was left.
  */
 #ifndef WF_TOOLS_STAT_SCREEN_H
 #define WF_TOOLS_STAT_SCREEN_H

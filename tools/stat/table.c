@@ -106,7 +106,7 @@ struct layout {
 	int widths[MAX_COLUMNS]; /* 0: left out */
 };
 
-/* What there is among all rows. */
+/* An extent says what there is among all rows. */
 struct extent {
 	bool packets;
 	int rank, job, command, address; /* lengths; 0: none */

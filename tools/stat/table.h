@@ -10,7 +10,7 @@
 #include "tools/paint.h"
 #include "tools/stat/rows.h"
 
-/* What is to be shown. */
+/* A sheet says what is to be shown. */
 struct wf_tools_sheet {
 	const struct wf_tools_row *const *rows; /* in this order */
 	size_t count;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the live view holds, and how keys change it.
+ * This file holds the state of the live view, and changes it as keys say.
  */
 #include "tools/stat/view.h"
 

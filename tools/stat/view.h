@@ -44,7 +44,7 @@ struct wf_tools_view {
 	size_t top;  /* first row, or line of the page, that is shown */
 	size_t step; /* a page up or down; set when it is drawn */
 
-	/* What was seen. */
+	/* This is what was seen. */
 	const struct wf_tools_scan *scan; /* the newest; NULL: none yet */
 	struct wf_tools_rows rows;
 	struct wf_tools_series series[WF_TOOLS_VIEW_SERIES];

@@ -50,7 +50,8 @@ static void test_jobs(void **state)
 	assert_int_equal(job.rank, -1);
 	assert_int_equal(PARSE("PMI_RANK=99999999999999999999").rank, -1);
 	assert_int_equal(parse(NULL, 0).rank, -1);
-	/* The block may be cut anywhere: what has no end does not count. */
+	/* The block may be cut anywhere: a block without an end does not
+	 * count. */
 	assert_int_equal(parse("PMI_RANK=12", 11).rank, -1);
 	assert_string_equal(PARSE("PMI_RANK=1\0PBS_JOBID=a\033[2J b").id,
 			    "a?[2J?b");
@@ -266,7 +267,7 @@ static void test_filter(void **state)
 	assert_int_equal(wf_tools_view_key(&f->view, 'q'), WF_TOOLS_VIEW_QUIT);
 }
 
-/* What was chosen stays chosen wherever its row goes. */
+/* The chosen row stays chosen wherever it goes. */
 static void test_chosen(void **state)
 {
 	struct fixture *f = *state;

@@ -52,7 +52,7 @@ peer_of(const struct wf_tools_traced *traced, uint16_t channel)
 
 /* -- messages under way from one endpoint to another ------------------------- */
 
-/* What may be the beginning of an arrow. */
+/* A start may be the beginning of an arrow. */
 struct start {
 	uint32_t seq;
 	bool by_packets;

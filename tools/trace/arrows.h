@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which event of one endpoint belongs to which event of another: the send and
- * the receive of a message, a wake-up and the moment at which the peer is awake.
+ * This header finds which event of one endpoint belongs to which event of
+ * another: the send and the receive of a message, a wake-up and the moment at
+ * which the peer is awake.
  */
 #ifndef WF_TOOLS_TRACE_ARROWS_H
 #define WF_TOOLS_TRACE_ARROWS_H

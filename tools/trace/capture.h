@@ -11,8 +11,8 @@
 #include "tools/proc.h"
 #include "tools/stat/job.h"
 
-/* An endpoint. What its page said is checked: texts end and can be printed, an
- * event's type and channel are in range. */
+/* An endpoint. The contents of its page are checked: texts end and can be
+ * printed, an event's type and channel are in range. */
 struct wf_tools_traced {
 	struct wf_tools_process process;
 	struct wf_tools_job job;

@@ -50,7 +50,8 @@ static size_t track_of(const struct writer *w, const struct wf_tools_traced *t)
 	return 1 + 2 * (size_t)(t - w->capture->all);
 }
 
-/* What all events have. The caller goes on with members, and closes it. */
+/* Writes the members that all events have. The caller goes on with members, and
+ * closes it. */
 static void begin(struct writer *w, const char *phase, const char *name,
 		  const struct wf_tools_traced *t, size_t track, double ns)
 {

@@ -192,7 +192,7 @@ static void tell_silent(const struct wf_tools_capture *capture)
 	}
 }
 
-/* What a job looks like that hangs; but it may be at work, too, or a part of a
+/* A job that hangs looks like this; but it may be at work, too, or a part of a
  * job. */
 static void tell_why(const struct settings *s)
 {

@@ -204,7 +204,7 @@ static double median(const struct samples *samples)
 	return quantile(samples, 0.5);
 }
 
-/* What a sample is of. */
+/* The kind says what a sample is of. */
 enum kind { BARE, EMPTY, ASLEEP, RATE, SMM, MALLOC };
 
 struct what {

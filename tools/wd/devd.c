@@ -59,8 +59,8 @@ static const char *scenario_of(const struct uacce_dev_info *dev)
 	}
 }
 
-/* What `weft stat` shows of a device, where we may look into its process: pages
- * have names that may be cut short. */
+/* Prints what `weft stat` shows of a device, if we may look into its process:
+ * pages have names that may be cut short. */
 static void print_counters(const struct wf_tools_scan *scan, const char *path)
 {
 	const struct wf_tools_page *page = NULL;
@@ -173,8 +173,8 @@ static void catch_signals(bool reloads)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	/* Without a file there is nothing to read again, and who started us
-	 * may be a terminal that is closed. */
+	/* Without a file there is nothing to read again: SIGHUP then comes from
+	 * a terminal that is closed. */
 	if (reloads)
 		action = (struct sigaction){ .sa_handler = on_hangup };
 	sigaction(SIGHUP, &action, NULL);

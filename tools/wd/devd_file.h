@@ -10,9 +10,9 @@ struct wf_tools_devd_args {
 	int argc;
 };
 
-/* Reads @path: an option in each line, without the dashes, then its value;
- * what follows # is a comment. -ENOENT: there is no such file; other errors
- * of the system. @args is to be freed only after 0. */
+/* Reads @path: an option in each line, without the dashes, then its value; text
+ * behind # is a comment. -ENOENT: there is no such file; other errors of the
+ * system. @args is to be freed only after 0. */
 int wf_tools_devd_file_read(const char *path, struct wf_tools_devd_args *args);
 void wf_tools_devd_file_free(struct wf_tools_devd_args *args);
 

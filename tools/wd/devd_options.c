@@ -37,7 +37,7 @@ enum {
 	OPT_CONFIG,
 };
 
-/* What weft-devd.service names, whether it is there or not. */
+/* weft-devd.service names this file, whether it is there or not. */
 #define SERVICE_FILE "/etc/weft/devd.conf"
 
 static const struct option long_options[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What `weft bench wd` measures: one sample each. The device and the partner of
- * the bare cache line are processes of their own on the second CPU; whichever
- * is not in play sleeps.
+ * This header measures for `weft bench wd`: one sample each. The device and the
+ * partner of the bare cache line are processes of their own on the second CPU;
+ * whichever is not in play sleeps.
  */
 #ifndef WF_TOOLS_WD_MEASURE_H
 #define WF_TOOLS_WD_MEASURE_H

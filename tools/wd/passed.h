@@ -10,7 +10,7 @@
 /*
  * The descriptor of the one listening socket that was passed (LISTEN_PID and
  * LISTEN_FDS, see sd_listen_fds(3)), with its path in @path. 0: none was
- * passed. -EINVAL: what was passed cannot be used, and @why says so.
+ * passed. -EINVAL: the socket that was passed cannot be used, and @why says so.
  */
 int wf_tools_passed_socket(char *path, size_t path_len, char *why,
 			   size_t why_len);

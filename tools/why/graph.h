@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who waits for whom, and where the chains of waiting end. A node is a process;
- * an edge is a wait that is old enough. A chain ends at a process that is
- * stopped, makes no progress, does not read its completions, or waits for
- * nobody; at an address that nobody has; or in a circle.
+ * The graph says who waits for whom, and where the chains of waiting end. A
+ * node is a process; an edge is a wait that is old enough. A chain ends at a
+ * process that is stopped, makes no progress, does not read its completions, or
+ * waits for nobody; at an address that nobody has; or in a circle.
  */
 #ifndef WF_TOOLS_WHY_GRAPH_H
 #define WF_TOOLS_WHY_GRAPH_H
 
 #include "tools/why/find.h"
 
-/* Why others wait. The second column is its name in JSON. */
+/* These are the reasons why others wait. The second column is its name in
+ * JSON. */
 #define WF_TOOLS_REASONS(X)                                                    \
 	X(STOPPED, "stopped")	      /* by a signal or a debugger */          \
 	X(DEAD, "dead")		      /* ended; its parent has not noticed */  \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where chains of waiting end, and which pages are refused.
+ * These tests check where chains of waiting end, and which pages are refused.
  */
 #include "tools/why/graph.h"
 
@@ -139,7 +139,7 @@ static void test_circle_leads_on(void **state)
 	close_host(&h);
 }
 
-/* What a stopped process waits for does not matter. */
+/* The waits of a stopped process do not matter. */
 static void test_stopped_in_circle(void **state)
 {
 	struct host h;

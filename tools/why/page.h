@@ -8,7 +8,7 @@
 
 #include "base/waits_defs.h"
 
-/* What a page said, checked: numbers are in range, texts end and can be
+/* The contents of a page, checked: numbers are in range, texts end and can be
  * printed. */
 struct wf_tools_waits {
 	uint32_t pid; /* as its owner calls itself */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What was found out, for people and for programs.
+ * This header prints the result, for people and for programs.
  */
 #ifndef WF_TOOLS_WHY_REPORT_H
 #define WF_TOOLS_WHY_REPORT_H

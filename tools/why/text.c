@@ -146,7 +146,7 @@ static void write_all(const struct wf_tools_why_view *view, FILE *out)
 	}
 }
 
-/* What @write has to say, in lines of the view. Returns how many. */
+/* Writes the output of @write, in lines of the view. Returns how many. */
 static size_t write_wrapped(const struct wf_tools_why_view *view,
 			    void (*write)(const struct wf_tools_why_view *view,
 					  FILE *out),

@@ -125,7 +125,8 @@ static bool has_pid(const struct settings *s, pid_t pid)
 	return !s->pids.count;
 }
 
-/* Those that were asked for, and whoever they wait for, over others too. */
+/* Those that were asked for, and the processes that they wait for, over others
+ * too. */
 static void choose(const struct settings *s, const struct wf_tools_graph *graph,
 		   bool *shown)
 {

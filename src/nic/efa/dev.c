@@ -166,7 +166,7 @@ static int ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 	peer = calloc(1, sizeof(*peer));
 	if (!peer)
 		return -ENOMEM;
-	/* What is known of it must not be lost for lack of memory. */
+	/* The memo must not be lost for lack of memory. */
 	peer->memo = malloc(sizeof(*peer->memo));
 	err = peer->memo ? wf_srd_hard_host(dev->port->hard, addr.efa.gid,
 					    &peer->host) :

@@ -79,7 +79,7 @@ struct wf_srd_rings {
 	_Atomic uint32_t *cq_doorbell;
 };
 
-/* What owns an address. */
+/* A port owns an address. */
 struct wf_srd_port {
 	struct wf_nic_port base; /* first */
 	const struct wf_srd_verbs *verbs;
@@ -97,7 +97,7 @@ struct wf_srd_port {
 	struct wf_addr addr;
 };
 
-/* What a handle of ours is: ah->dev. */
+/* A handle of ours points to this (ah->dev). */
 struct wf_srd_peer {
 	struct wf_list link; /* in dev->peers, by ahn and qpn */
 	const struct wf_srd_host *host;
@@ -165,8 +165,8 @@ static inline bool wf_srd_hard_reads(const struct wf_srd_hard *hard)
 	return hard->attr.device_caps & EFADV_DEVICE_ATTR_CAPS_RDMA_READ;
 }
 
-/* What ibv_reg_mr() is asked for. Peers read what is sent, where there is a lot
- * of it and the device can. */
+/* Returns the flags to ask ibv_reg_mr() for. Peers read what is sent, where
+ * there is a lot of it and the device can. */
 static inline int wf_srd_hard_flags(const struct wf_srd_hard *hard,
 				    unsigned access)
 {
@@ -204,7 +204,7 @@ void wf_srd_hard_key_close(struct wf_nic_key *key);
  * it is not. */
 int wf_srd_hard_use(struct wf_srd_hard *hard, const void *desc, void *addr,
 		    size_t len, unsigned access, struct wf_nic_mr *mr);
-/* What a call of libibverbs left in errno, negative. */
+/* Returns the errno that a call of libibverbs left, negative. */
 int wf_srd_hard_failed(void);
 
 /* -- port.c -- */

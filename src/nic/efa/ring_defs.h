@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the rings of an EFA device are, as libefa says it since rdma-core 59
- * (efadv_query_qp_wqs(), efadv_query_cq()), and the doorbell of a completion
- * queue. Our own names: the header of the system may be older. The descriptors
- * themselves are in wqe_defs.h. Only layout.
+ * This header declares where the rings of an EFA device are, as libefa says it
+ * since rdma-core 59 (efadv_query_qp_wqs(), efadv_query_cq()), and the doorbell
+ * of a completion queue. Our own names: the header of the system may be older.
+ * The descriptors themselves are in wqe_defs.h. Only layout.
  */
 #ifndef WF_NIC_EFA_RING_DEFS_H
 #define WF_NIC_EFA_RING_DEFS_H

@@ -2,8 +2,8 @@
 /*
  * The functions of libibverbs and libefa that this device calls. They are found
  * when the first device is looked for: weft is not linked with either library,
- * and a machine without them has no EFA device. What libibverbs does by pointers
- * (posts, polls) is called through its own inline functions.
+ * and a machine without them has no EFA device. The calls that libibverbs makes
+ * by pointers (posts, polls) go through its own inline functions.
  */
 #ifndef WF_NIC_EFA_VERBS_H
 #define WF_NIC_EFA_VERBS_H

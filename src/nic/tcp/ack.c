@@ -187,7 +187,8 @@ static int send_ack(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 }
 
 /* A channel without a connection is left out: its next connection begins with
- * acknowledgements. What one channel has sent is not sent by the next again. */
+ * acknowledgements. An acknowledgement that one channel has sent is not sent by
+ * the next again. */
 static int send_acks(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
 {
 	int did = 0;

@@ -44,8 +44,8 @@ static void post_rdma(struct side *from, struct side *to, uint64_t id,
 }
 
 /* B refuses a request of A's. The refusal is late: A's connection for messages
- * waits for a receive. What B says meanwhile over the other connection must not
- * make A believe that the request was served. */
+ * waits for a receive. B's frames over the other connection must not make A
+ * believe that the request was served. */
 static void overtake(bool reads)
 {
 	struct wf_tcp_conn *conn;

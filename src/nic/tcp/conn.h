@@ -124,7 +124,7 @@ int wf_tcp_sock_listen(struct wf_addr *addr);
 int wf_tcp_sock_connect(const struct wf_tcp_dev *dev,
 			const struct wf_addr *from, const struct wf_addr *to,
 			bool *done);
-/* What became of that. 0 or -errno. */
+/* Returns the result of that connect: 0 or -errno. */
 int wf_tcp_sock_result(int fd);
 /* At the socket @listen_fd. */
 int wf_tcp_sock_accept(const struct wf_tcp_dev *dev, int listen_fd);

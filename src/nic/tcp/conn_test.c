@@ -90,7 +90,8 @@ static void test_port_of_connection(void **state)
 	pair_close(&p);
 }
 
-/* What connections of a user without privileges begin with. */
+/* Tests which congestion control connections of a user without privileges begin
+ * with. */
 static int control_is_near(void)
 {
 	struct wf_addr addr = { .in = { .sin_family = AF_INET } };
@@ -126,7 +127,7 @@ static void test_control_of_user(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* What was decided of each pair of hellos, whoever comes first. */
+/* Tests the decision about each pair of hellos, whichever comes first. */
 static void test_verdicts(void **state)
 {
 	struct wf_tcp_peer peer = { .life = 7, .our_life = 8 };
@@ -182,8 +183,8 @@ static void test_verdicts(void **state)
 			 WF_TCP_REFUSE);
 	hello.number = 4;
 	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true), WF_TCP_TAKE);
-	/* Said before the other side welcomed ours, which has ended since: what
-	 * it says of frames is out of date. */
+	/* Said before the other side welcomed ours, which has ended since: its
+	 * numbers of frames are out of date. */
 	chan.welcomed = 6;
 	hello.number = 5;
 	hello.known = 8;
@@ -376,7 +377,7 @@ static void test_cut_reads_of_self(void **state)
 	side_close(&s);
 }
 
-/* A process takes the place of another: what was for the old one ends with an
+/* A process takes the place of another: a request for the old one ends with an
  * error, and the new one is reached. */
 static void test_restart(void **state)
 {
@@ -466,7 +467,8 @@ static void test_counts_anew(void **state)
 	pair_close(&p);
 }
 
-/* One that dies says nothing: its port is closed. What waits for it ends. */
+/* One that dies says nothing: its port is closed. Requests that wait for it
+ * end. */
 static void test_death(void **state)
 {
 	struct wf_tcp_dev *dev;

@@ -73,7 +73,7 @@ static bool may_wait(struct wf_tcp_dev *dev)
 	       dev->held_back < BURST_BYTES && ++dev->kicks_held < BURST_MOST;
 }
 
-/* What was taken leaves. */
+/* Frames that were taken leave. */
 static void leave(struct wf_tcp_dev *dev)
 {
 	wf_tcp_pass_pump(dev, KICK_QUANTUM);
@@ -113,7 +113,8 @@ static int send_locked(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 	struct wf_tcp_op *op;
 	int err;
 
-	/* What waits in the ring, for memory or a read to end, goes first. */
+	/* Requests that wait in the ring, for memory or a read to end, go
+	 * first. */
 	if (wf_unlikely(wf_queue_work_poll(&qp->sq_work)))
 		return -ENOMEM;
 	if (!more && !idle) {
@@ -429,7 +430,8 @@ static void tcp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 
 /* -- opening and closing ---------------------------------------------------- */
 
-/* What is here is acknowledged, so that nobody waits for it; then goodbye. */
+/* Frames that are here are acknowledged, so that nobody waits for them; then
+ * goodbye follows. */
 static void say_goodbye(struct wf_tcp_dev *dev)
 {
 	struct wf_list *pos, *tmp;
@@ -440,8 +442,8 @@ static void say_goodbye(struct wf_tcp_dev *dev)
 
 		if (conn->chan->state != WF_TCP_UP)
 			continue;
-		/* What is left unread would make the kernel forget what we
-		 * have said last. */
+		/* Unread bytes would make the kernel forget the last bytes that
+		 * we have sent. */
 		for (int i = 0; i < 64; i++) {
 			if (wf_os_recv(conn->fd, dev->stage, WF_TCP_STAGE, 0) <=
 			    0)

@@ -43,7 +43,7 @@ struct wf_tcp_tls;
 /* Bytes of a message in two pieces: a header of rdm, and 512 KiB. */
 #define WF_TCP_PLACED_MAX ((512u << 10) + 512u)
 
-/* What a queue pair has here. */
+/* The device keeps this for a queue pair. */
 struct wf_tcp_qp {
 	struct wf_list ops;
 	struct wf_nic_stuck *stuck;
@@ -194,7 +194,7 @@ void wf_tcp_rail_close(struct wf_tcp_dev *dev);
 int wf_tcp_rail_watch(struct wf_tcp_dev *dev);
 void wf_tcp_rail_unwatch(struct wf_tcp_dev *dev);
 void wf_tcp_rail_write(const struct wf_addr *addr, struct wf_tcp_rail *rail);
-/* What a hello of SMALL says of them. */
+/* Writes the rails into a hello of SMALL. */
 void wf_tcp_rail_fill(const struct wf_tcp_dev *dev, struct wf_tcp_hello *hello);
 bool wf_tcp_rail_valid(const struct wf_tcp_hello *hello);
 void wf_tcp_rail_learn(const struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
@@ -339,7 +339,8 @@ bool wf_tcp_out_wrote(struct wf_tcp_dev *dev, struct wf_tcp_op *op, ssize_t n,
 
 /* -- ack.c: acknowledgements ------------------------------------------------- */
 
-/* What a head on @via acknowledges; it is about to be written. */
+/* Writes the acknowledgements into a head on @via, which is about to be
+ * written. */
 void wf_tcp_ack_stamp(const struct wf_tcp_chan *via, uint32_t ack[2]);
 /* Something of the peer was taken: it is to be told, soon or now. */
 void wf_tcp_ack_owe(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
@@ -381,8 +382,8 @@ static inline void wf_tcp_probe_want(struct wf_tcp_dev *dev,
 
 int wf_tcp_pass(struct wf_tcp_dev *dev);
 void wf_tcp_pass_pump(struct wf_tcp_dev *dev, size_t quantum);
-/* Before a sleep: what is owed leaves, room is watched for. When there is
- * something to do next. */
+/* Before a sleep: owed acknowledgements leave, room is watched for. When there
+ * is something to do next. */
 uint64_t wf_tcp_pass_rest(struct wf_tcp_dev *dev);
 uint64_t wf_tcp_pass_attend(struct wf_nic_attend *attend, bool woken);
 int wf_tcp_pass_start(struct wf_tcp_dev *dev);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What two NICs send to each other over TCP. Little-endian. A connection begins
- * with the hello of the side that connected and the answer of the other side.
- * Then frames follow in both directions: a head, for RDMA an extension of the
- * head, and the payload.
+ * This header defines the frames that two NICs send to each other over TCP.
+ * Little-endian. A connection begins with the hello of the side that connected
+ * and the answer of the other side. Then frames follow in both directions: a
+ * head, for RDMA an extension of the head, and the payload.
  *
  * Each channel counts its frames from WF_TCP_NACK on, in each direction. A head
  * says how many frames of the other side have arrived. The count continues when

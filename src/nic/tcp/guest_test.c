@@ -157,7 +157,7 @@ static void test_empty(void **state)
 	flood(&p.b, fd, &head);
 	assert_true(count(&dev->all_held) > 1000);
 	assert_true(count(&dev->all_held) < 65536);
-	/* What it still says wakes nobody. */
+	/* Its further bytes wake nobody. */
 	assert_false(wf_base_list_empty(&dev->deaf));
 	assert_int_equal(poll(&end, 1, 0), 0);
 	/* It is read again once some of it is received. */
@@ -358,7 +358,7 @@ static void hold_up(bool drip)
 	}
 	assert_int_equal(wc.more, LONG - wf_tcp_split_at(20));
 	assert_true(is_closed(fds[0]));
-	/* What was set aside is given back. */
+	/* The memory that was set aside is given back. */
 	for (unsigned int i = 0; i < GUESTS; i++)
 		close(fds[i]);
 	for (int i = 0; i < 100000 && dev->filling; i++)
@@ -453,8 +453,8 @@ static void drip(struct pair *p, int fd, const void *bytes, size_t len)
 }
 
 /* One that says a byte a second gets no further than others, and keeps nobody
- * waiting: its hello has its time, whatever comes of it meanwhile; what it says
- * afterwards is taken when it is whole. */
+ * waiting: its hello has its time, whatever comes of it meanwhile; its next
+ * bytes are taken when it is whole. */
 static void test_drip(void **state)
 {
 	const struct wf_tcp_hello greeting = guest_hello(PORT, WF_TCP_SMALL);

@@ -43,7 +43,7 @@ static bool hear(void *arg, uint16_t ah, const uint8_t *bytes, uint32_t len)
 	assert_ptr_equal(arg, &ear);
 	assert_int_equal(ah, ear.side->ah);
 	assert_true(pthread_equal(pthread_self(), ear.owner));
-	/* What completed a receive before it was polled. */
+	/* The message completed a receive before it was polled. */
 	assert_false(wf_queue_cq_ready(&ear.side->cq->ring));
 	if (ear.deaf || (ear.every && ear.next % ear.every == 0))
 		return false;
@@ -86,7 +86,7 @@ static void send_one(struct pair *p, uint32_t number, uint32_t len, bool more)
 	assert_int_equal(wf_nic_post_send(p->a.qp, &wr, &sge, 1), 0);
 }
 
-/* What completed a receive of B. */
+/* Takes what completed a receive of B. */
 static void take(struct side *b)
 {
 	struct wf_nic_wc wc;
@@ -167,8 +167,8 @@ static void test_refused(void **state)
 	pair_close(&p);
 }
 
-/* While the owner does not call, the attendant gives receives to what comes. What
- * follows is not heard before the owner has polled that. */
+/* While the owner does not call, the attendant gives receives to what comes.
+ * The next message is not heard before the owner has polled that. */
 static void test_attended(void **state)
 {
 	uint64_t end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
@@ -236,8 +236,8 @@ static void test_late(void **state)
 	pair_close(&p);
 }
 
-/* The connection breaks before the peer has read it: what goes again is what was
- * sent, though its memory is the user's since. */
+/* The connection breaks before the peer has read it: the same bytes are sent
+ * again, though its memory is the user's since. */
 static void test_late_again(void **state)
 {
 	struct wf_tcp_peer *peer;
@@ -307,8 +307,9 @@ static void test_hastened(void **state)
 	pair_close(&p);
 }
 
-/* Who looks for an end after each post posts no burst, and nothing of his is held
- * back. Bug: after nine of them each waited for the next pass. */
+/* An owner that looks for an end after each post posts no burst, and none of
+ * its requests is held back. Bug: after nine of them each waited for the next
+ * pass. */
 static void test_no_burst(void **state)
 {
 	struct wf_tcp_dev *dev;

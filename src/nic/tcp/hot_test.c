@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Unit tests of connections that talk so much that epoll is not asked for them:
- * they are read by every pass, and whoever is about to sleep has them reported
- * again.
+ * they are read by every pass, and an endpoint that is about to sleep has them
+ * reported again.
  */
 #include "nic/pair_test.h"
 

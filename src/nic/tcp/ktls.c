@@ -73,7 +73,8 @@ static bool read_secret(const char *hex, uint8_t secret[WF_TCP_KTLS_SECRET])
 	return !hex[2 * (size_t)WF_TCP_KTLS_SECRET];
 }
 
-/* What follows @label and the number of the client, or NULL. */
+/* Returns the text that follows @label and the number of the client, or
+ * NULL. */
 static const char *after(const char *line, const char *label)
 {
 	size_t len = strlen(label);

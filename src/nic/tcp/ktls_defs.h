@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What Linux wants to know of a TLS connection (its linux/tls.h, which headers
- * of older systems have in part).
+ * This header has the structures by which Linux learns of a TLS connection (its
+ * linux/tls.h, which headers of older systems have in part).
  */
 #ifndef WF_NIC_TCP_KTLS_DEFS_H
 #define WF_NIC_TCP_KTLS_DEFS_H

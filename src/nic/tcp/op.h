@@ -153,8 +153,8 @@ struct wf_tcp_op *wf_tcp_work_send(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 				   uint16_t req_id, const struct wf_nic_wr *wr,
 				   const struct wf_nic_sge *sge, int count,
 				   int *err);
-/* The same of a run that can be written at once: what has to be noted of it is
- * noted after that. WF_NIC_RUN_LEFT, WF_NIC_RUN_CLOSED, or WF_NIC_RUN_OPEN: it
+/* The same of a run that can be written at once: the notes about it are made
+ * after that. WF_NIC_RUN_LEFT, WF_NIC_RUN_CLOSED, or WF_NIC_RUN_OPEN: it
  * cannot, and nothing has been done. */
 enum wf_nic_run wf_tcp_work_first(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 				  uint16_t req_id, const struct wf_nic_wr *wr,

@@ -392,7 +392,7 @@ static uint64_t work(struct wf_nic_worker *worker)
 
 	dev->attending = true;
 	at = wf_tcp_pass(dev) ? 0 : wf_tcp_pass_rest(dev);
-	/* What waits for a receive keeps its socket readable. */
+	/* Data that wait for a receive keep their socket readable. */
 	worker->blind = wf_tcp_in_is_blind(dev);
 	return at;
 }

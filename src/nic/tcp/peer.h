@@ -109,9 +109,9 @@ struct wf_tcp_peer *wf_tcp_peer_get(struct wf_tcp_dev *dev,
 struct wf_tcp_peer *wf_tcp_peer_mirror(struct wf_tcp_dev *dev,
 				       const struct wf_addr *addr);
 void wf_tcp_peer_free(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
-/* What was begun with it ends with @status, because its life is over or because
- * it does not answer. @ours: and it does not know that; it will see that our own
- * life is another. */
+/* Ends the requests that were begun with it with @status, because its life is
+ * over or because it does not answer. @ours: the peer does not know that; it
+ * will see that our own life is another. */
 void wf_tcp_peer_end_life(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 			  enum wf_nic_status status, bool ours);
 /* The channel goes on over a new connection: the other side has @taken of our

@@ -143,7 +143,7 @@ static void test_placed(void **state)
 	pair_close(&p);
 }
 
-/* The user takes its time: what is behind the message comes meanwhile. */
+/* The user takes its time: the bytes behind the message come meanwhile. */
 static void test_late(void **state)
 {
 	uint8_t *at;
@@ -265,7 +265,7 @@ static void test_kept(void **state)
 	pair_close(&p);
 }
 
-/* What was taken back is not touched any more. */
+/* Memory that was taken back is not touched any more. */
 static void test_taken_back(void **state)
 {
 	uint8_t *at;
@@ -391,7 +391,7 @@ static void test_turn(void **state)
 	pair_close(&p);
 }
 
-/* Who does not answer questions is not asked. */
+/* A peer that does not answer questions is not asked. */
 static void test_off(void **state)
 {
 	struct wf_nic_wr wr;
@@ -566,8 +566,8 @@ static void send_from(struct pair *p, const struct wf_nic_mr *mr, uint8_t *at,
 	assert_int_equal(wf_nic_post_send(p->a.qp, &wr, &sge, 1), 0);
 }
 
-/* Bug: the same with memory that the kernel cannot read. What is before and
- * behind it arrives. */
+/* Bug: the same with memory that the kernel cannot read. The messages before
+ * and behind it arrive. */
 static void test_unreadable(void **state)
 {
 	enum { LEN = 8192, BAD = 3, COUNT = 7 };

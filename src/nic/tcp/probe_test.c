@@ -119,7 +119,8 @@ static void test_unsent(void **state)
 	pair_close(&p);
 }
 
-/* Who has nothing in flight is not asked, and nobody wakes up for it. */
+/* A peer that has nothing in flight is not asked, and nobody wakes up for
+ * it. */
 static void test_idle(void **state)
 {
 	struct wf_tcp_dev *dev;
@@ -208,8 +209,8 @@ static void test_answer(void **state)
 	pair_close(&p);
 }
 
-/* Who asks often gets one answer to what is read at once: a stranger cannot make us
- * write more than he does. */
+/* A peer that asks often gets one answer to all questions that are read at
+ * once: a stranger cannot make us write more than he does. */
 static void test_flood(void **state)
 {
 	uint64_t sent, end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;

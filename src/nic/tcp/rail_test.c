@@ -230,7 +230,8 @@ static void test_uneven(void **state)
 	pair_close(&p);
 }
 
-/* Who does not know the lives of both sides does not come in by a rail. */
+/* A stranger that does not know the lives of both sides does not come in by a
+ * rail. */
 static void test_stranger(void **state)
 {
 	struct wf_tcp_hello words = { .magic = WF_TCP_HELLO_MAGIC,
@@ -315,7 +316,8 @@ static void test_learn(void **state)
 	free(dev);
 }
 
-/* What could not be watched as a whole is tried again from the first on. */
+/* A set that could not be watched as a whole is tried again from the first
+ * on. */
 static void test_watch(void **state)
 {
 	struct wf_tcp_dev *dev;

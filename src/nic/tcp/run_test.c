@@ -105,7 +105,7 @@ static void hear(const uint8_t *bytes, uint32_t len)
 	heard++;
 }
 
-/* What B has by now. */
+/* Takes the messages that B has by now. */
 static void take(struct side *b, bool again)
 {
 	struct wf_nic_wc wc;
@@ -152,8 +152,8 @@ static void expect(struct pair *p, uint32_t from, uint32_t good,
 	assert_int_equal(wc.len, good);
 }
 
-/* Many messages are one request and few receives. What is posted after a run
- * closes it. */
+/* Many messages are one request and few receives. A post after a run closes
+ * it. */
 static void test_order(void **state)
 {
 	struct wf_nic_wr wr;
@@ -300,8 +300,8 @@ static void test_part_breaks(void **state)
 	part(true, true);
 }
 
-/* All of it was written, and the peer has taken some when the connection breaks:
- * what it has is not sent again. */
+/* All of it was written, and the peer has taken some when the connection
+ * breaks: the messages that it has are not sent again. */
 static void test_breaks(void **state)
 {
 	struct wf_tcp_chan *chan;
@@ -404,7 +404,7 @@ static void test_refused(void **state)
 	pair_close(&p);
 }
 
-/* Given up by the user in the middle of a frame: what the peer has of it is
+/* Given up by the user in the middle of a frame: the part that the peer has is
  * counted, and what follows arrives. */
 static void test_flushed(void **state)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which connections are accepted: those of a device with a key begin with the
- * handshake of TLS, those of others without. A connection of the other kind, or
- * with another key, is refused with a message that both kinds understand, and
- * the user is told what to check.
+ * This file decides which connections are accepted: those of a device with a
+ * key begin with the handshake of TLS, those of others without. A connection of
+ * the other kind, or with another key, is refused with a message that both
+ * kinds understand, and the user is told what to check.
  */
 #include <errno.h>
 

@@ -164,7 +164,7 @@ static struct wf_tcp_held *hold(struct wf_tcp_conn *conn, uint32_t bytes)
 	return held;
 }
 
-/* What it costs: a frame without a payload takes memory, too, and that of a
+/* Returns its cost: a frame without a payload takes memory, too, and that of a
  * write is not kept here. */
 static uint32_t held_cost(const struct wf_tcp_held *held)
 {
@@ -174,7 +174,7 @@ static uint32_t held_cost(const struct wf_tcp_held *held)
 	       (head->kind == WF_TCP_SEND ? head->len : 0);
 }
 
-/* Until there is a receive, however long it takes; what strangers want is kept
+/* Until there is a receive, however long it takes; a stranger's request is kept
  * no longer than a host that does not answer. */
 static bool waits_long(const struct wf_tcp_held *held)
 {

@@ -3,7 +3,7 @@
  * TLS 1.3 by OpenSSL, without its sockets: it gets what one call has read from
  * the socket, and what it encrypts leaves with one call. So a connection makes
  * as few system calls as without TLS, none raises SIGPIPE, and OpenSSL holds
- * back only a record of which a part has not arrived yet. Where the kernel takes
+ * back only a record of which a part has not arrived yet. If the kernel takes
  * the keys, OpenSSL makes only the handshake.
  */
 #include "nic/tcp/tls.h"
@@ -38,7 +38,7 @@
 #define AES "TLS_AES_128_GCM_SHA256"
 #define CHACHA "TLS_CHACHA20_POLY1305_SHA256"
 
-/* What OpenSSL's calls for bytes lead to. */
+/* OpenSSL's calls for bytes are answered in one of these ways. */
 enum mode {
 	DIRECT, /* the socket */
 	OPEN,	/* tls->in; nothing may be written */
@@ -430,7 +430,7 @@ bool wf_tcp_tls_is_other(const struct wf_tcp_session *s)
 	return s->other_key;
 }
 
-/* What OpenSSL says of the last failure. */
+/* Keeps OpenSSL's text about the last failure. */
 static void keep_reason(struct wf_tcp_session *s)
 {
 	const struct wf_tcp_ssl *call = s->tls->call;
@@ -631,7 +631,7 @@ static int send_out(struct wf_tcp_session *s)
 	return 0;
 }
 
-/* What the kernel has taken leaves without us. */
+/* The kernel sends the bytes that it has taken without us. */
 static ssize_t send_plain(struct wf_tcp_session *s, const struct iovec *iov,
 			  unsigned int count, bool *full)
 {

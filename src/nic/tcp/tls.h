@@ -34,7 +34,7 @@ void wf_tcp_tls_rekey_after(struct wf_tcp_tls *tls, uint64_t bytes);
 /* For tests: the kernel does no other directions (WF_TCP_KTLS_) of connections
  * that begin from now on. */
 void wf_tcp_tls_limit_kernel(struct wf_tcp_tls *tls, unsigned int directions);
-/* What encrypts, in some words. */
+/* Describes in @text what encrypts, in some words. */
 void wf_tcp_tls_about(char *text, size_t room);
 
 /* The TLS of a connection over @fd. NULL: no memory. */
@@ -49,14 +49,14 @@ void wf_tcp_tls_end(struct wf_tcp_session *session);
 int wf_tcp_tls_shake(struct wf_tcp_session *session);
 /* Which directions the kernel does, after the handshake. */
 unsigned int wf_tcp_tls_by_kernel(const struct wf_tcp_session *session);
-/* Why it was -EKEYREJECTED. */
+/* Returns the reason for -EKEYREJECTED. */
 const char *wf_tcp_tls_reason(const struct wf_tcp_session *session);
 /* Whether the other side named a key, and not ours. */
 bool wf_tcp_tls_is_other(const struct wf_tcp_session *session);
 
 /* Bytes of the vector that were taken, as many as there is room for now, or
- * -errno. *@full: the socket has no more room; what was taken and did not leave
- * goes with the next call, which may have nothing else to send. */
+ * -errno. *@full: the socket has no more room; bytes that were taken and did
+ * not leave go with the next call, which may have nothing else to send. */
 ssize_t wf_tcp_tls_send(struct wf_tcp_session *session, const struct iovec *iov,
 			unsigned int count, bool *full);
 /* Whether something of that waits. */

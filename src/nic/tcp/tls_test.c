@@ -507,7 +507,7 @@ static void open_relayed(struct pair *p, struct relay *r, const char *key,
 			 0);
 }
 
-/* What passes can be read without a key, and not with one. */
+/* Traffic can be read without a key, and not with one. */
 static void test_secret(void **state)
 {
 	struct relay r;
@@ -568,8 +568,9 @@ static void test_tampered(void **state)
 	pair_close(&p);
 }
 
-/* Who redirects a connection to another process of the job, or makes it seem to
- * come from another, sees it refused, although both sides have the key. */
+/* An attacker who redirects a connection to another process of the job, or
+ * makes it seem to come from another, sees it refused, although both sides have
+ * the key. */
 static void test_astray(void **state)
 {
 	for (hides = SEEN; hides < (HIDES_A | HIDES_B); hides++) {
@@ -675,8 +676,8 @@ static void test_sizes(void **state)
 	pair_close(&p);
 }
 
-/* What is left in the socket is not mixed up, and no word is said, by a child
- * that closes its copy. */
+/* A child that closes its copy neither mixes up the rest in the socket nor
+ * sends a word. */
 static void test_close(void **state)
 {
 	struct wf_nic_attr attr = pair_attr(AF_INET);

@@ -75,7 +75,7 @@ static void test_long_write(void **state)
 	pair_close(&p);
 }
 
-/* What waits on both connections leaves in this order. */
+/* Requests that wait on both connections leave in this order. */
 static void test_short_first(void **state)
 {
 	const struct wf_tcp_chan *first;

@@ -43,8 +43,8 @@ static bool unqueue(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
 		wf_tcp_run_leave(op);
 	/* Its head may have been filled in when the kernel had no room. */
 	wf_tcp_ack_again(dev, chan->peer);
-	/* Half of its frame has left, and the other half cannot follow: what
-	 * else there is goes over another connection. */
+	/* Half of its frame has left, and the other half cannot follow: other
+	 * frames go over another connection. */
 	if (begun) {
 		conn->part = 0;
 		wf_tcp_conn_broken(dev, conn, ECANCELED);

@@ -36,7 +36,7 @@ struct wf_udp_request {
 	struct wf_nic_request req;
 };
 
-/* What a queue pair has here. */
+/* The device keeps this for a queue pair. */
 struct wf_udp_qp {
 	struct wf_list ops;
 	struct wf_nic_stuck *stuck;
@@ -91,7 +91,8 @@ int wf_udp_pass(struct wf_udp_dev *dev);
 void wf_udp_pass_pump(struct wf_udp_dev *dev);
 /* The time at which there is work even if nobody calls. */
 uint64_t wf_udp_pass_next(struct wf_udp_dev *dev);
-/* No lock. What a sleeper needs beside the socket; the thread. */
+/* No lock. Opens the descriptors that a sleeper needs beside the socket.
+ * @thread: the sleeper is the thread, which needs fewer. */
 int wf_udp_pass_fds(struct wf_udp_dev *dev, bool thread);
 int wf_udp_pass_start(struct wf_udp_dev *dev);
 /* No lock. In the owner's place. */

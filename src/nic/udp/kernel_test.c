@@ -12,7 +12,7 @@
 #include "nic/udp/dev.h"
 #include "nic/udp/engine/inner.h"
 
-/* What the calls below answer, in turn with doing what they should. */
+/* The calls below answer this, in turn with doing what they should. */
 static int fail_with;
 static unsigned fail_every; /* 0: never */
 static bool fail_segments;  /* only those, and always */
@@ -124,7 +124,7 @@ static void test_send_fails(void **state)
 	}
 }
 
-/* Not for a while: nothing is sent, nothing is lost, and whoever sleeps does not
+/* Not for a while: nothing is sent, nothing is lost, and a sleeper does not
  * sleep for ever. */
 static void test_send_fails_for_long(void **state)
 {

@@ -41,9 +41,9 @@ static void on_icmp(void *arg, const struct wf_udp_icmp *icmp)
 	wf_udp_engine_icmp(&dev->engine, dev->now, icmp);
 }
 
-/* Buffers of segments to ask for: what finds no receive is refused and has to be
- * sent again, what stays in the socket waits for the next pass. One at least,
- * because acknowledgements come the same way. */
+/* Buffers of segments to ask for: a packet that finds no receive is refused and
+ * has to be sent again; one that stays in the socket waits for the next pass.
+ * One at least, because acknowledgements come the same way. */
 static unsigned appetite(struct wf_udp_dev *dev)
 {
 	struct wf_nic_qp *qp = wf_nic_qp_find(&dev->nic, dev->rx_qpn);
@@ -190,8 +190,8 @@ int wf_udp_pass_start(struct wf_udp_dev *dev)
 	return wf_nic_worker_start(&dev->worker);
 }
 
-/* What a sleeper needs in addition to the socket, if others may do something
- * that it must know. */
+/* Opens what a sleeper needs in addition to the socket, if others may do
+ * something that it must know. */
 int wf_udp_pass_fds(struct wf_udp_dev *dev, bool thread)
 {
 	struct epoll_event event = { .events = EPOLLIN };

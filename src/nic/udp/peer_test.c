@@ -191,9 +191,10 @@ static bool stays_near(int who)
 	return near;
 }
 
-/* Who was away does not make the path look long: pacing by a round trip of as
- * long as somebody computed would make the first seconds afterwards slow. A busy
- * machine may stop us between a packet and its answer, so a few tries may fail. */
+/* A peer that was away does not make the path look long: pacing by a round trip
+ * of as long as somebody computed would make the first seconds afterwards slow.
+ * A busy machine may stop us between a packet and its answer, so a few tries
+ * may fail. */
 static void test_away_is_not_far(void **state)
 {
 	(void)state;
@@ -258,7 +259,7 @@ static void test_killed(void **state)
 	side_close(&p.a);
 }
 
-/* What our own kernel refuses to send there says as much. */
+/* A packet that our own kernel refuses to send there says as much. */
 static void test_no_way_there(void **state)
 {
 	struct wf_nic_attr attr = short_lived();
@@ -337,9 +338,9 @@ static void test_restart(void **state)
 	pair_close(&p);
 }
 
-/* The new process sends first, and nothing is under way to the old one. When its
- * packet is handed over, our connection is known to be lost: what the user
- * answers does not go to the process that is gone. */
+/* The new process sends first, and nothing is under way to the old one. When
+ * its packet is handed over, our connection is known to be lost: the user's
+ * answer does not go to the process that is gone. */
 static void test_restart_sends(void **state)
 {
 	struct wf_nic_attr attr = pair_attr(AF_INET);
@@ -367,8 +368,8 @@ static void test_restart_sends(void **state)
 	pair_close(&p);
 }
 
-/* The user gives a peer up: what it had posted ends, and nothing of it comes
- * after what it posts later. */
+/* The user gives a peer up: the requests that it had posted end, and nothing of
+ * it comes after what it posts later. */
 static void test_abandoned(void **state)
 {
 	struct wf_nic_wr wr;

@@ -27,7 +27,7 @@ static void sleep_for(struct side *s)
 	now = wf_base_clock_ns();
 	if (until != UINT64_MAX)
 		ms = until > now ? (int)((until - now) / WF_NS_PER_MS) + 1 : 0;
-	/* What has no deadline must be woken. */
+	/* A sleeper without a deadline must be woken. */
 	if (ms < 0 || ms > patience)
 		assert_int_equal(poll(&fd, 1, patience), 1);
 	else

@@ -123,7 +123,8 @@ static void test_window_is_for_senders(void **state)
 		assert_non_null(crowd[i]);
 		wf_udp_in_open(&dev->engine, crowd[i], i + 1, false);
 	}
-	/* Two looks apart: whoever sent before then is no sender any more. */
+	/* Two looks apart: a peer that sent before then is no sender any
+	 * more. */
 	for (int i = 0; i < 4; i++) {
 		usleep(150000);
 		pair_recv(&p.b, 1, 0, 64);

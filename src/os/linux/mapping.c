@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which file of memory lies behind a range of addresses of this process.
+ * This file finds the file of memory that lies behind a range of addresses of
+ * this process.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -118,8 +118,9 @@ void wf_os_futex_wake(const void *word, unsigned int count)
 		NULL, 0);
 }
 
-/* What is in a page with a mark. The C library says nowhere which word of a mutex
- * the kernel changes; it is the first that holds the number of the thread. */
+/* A page with a mark has these contents. The C library says nowhere which word
+ * of a mutex the kernel changes; it is the first that holds the number of the
+ * thread. */
 struct life_page {
 	uint32_t word_at; /* bytes from the start of the page; 0: no mark */
 	uint32_t alive;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How much may be in flight on one connection, and how fast it leaves: round
- * trip times, a congestion window, pacing. Knows bytes and times, no packets.
+ * This header decides how much may be in flight on one connection, and how fast
+ * it leaves, by round trip times, a congestion window and pacing. Knows bytes
+ * and times, no packets.
  *
  * The window is NewReno's as RFC 9002 has it: slow start, then one segment a
  * round trip; the first loss of a round trip halves it, whatever the round trip

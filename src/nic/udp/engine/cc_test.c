@@ -24,7 +24,7 @@ struct link {
 	double loss;	/* per packet */
 };
 
-/* One round of a flow at a time is enough: what it sends in a round meets the
+/* One round of a flow at a time is enough: its packets of a round meet the
  * queue that all flows together have made. */
 struct flow {
 	struct wf_udp_cc cc;

@@ -81,7 +81,7 @@ struct wf_udp_icmp {
 	uint8_t quote[24];
 };
 
-/* Why our kernel did not send a packet. */
+/* A failure says why our kernel did not send a packet. */
 struct wf_udp_failure {
 	struct wf_addr to;
 	bool too_large;	  /* larger than the path */

@@ -516,7 +516,7 @@ static void test_silence(void **state)
 	wire_close(wire);
 }
 
-/* Who was stopped himself blames nobody for that time. */
+/* A process that was itself stopped blames nobody for that time. */
 static void test_away(void **state)
 {
 	struct wire *wire = wire_open();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a connection is opened: INIT, COOKIE, OPEN, ACCEPT. Nothing is kept of an
- * INIT; the cookie that answers it is a keyed hash of the sender, so that only
- * a host that receives at that address can continue. Each side then knows a
- * random id of the other's, and packets without it are dropped.
+ * This file opens a connection: INIT, COOKIE, OPEN, ACCEPT. Nothing is kept of
+ * an INIT; the cookie that answers it is a keyed hash of the sender, so that
+ * only a host that receives at that address can continue. Each side then knows
+ * a random id of the other's, and packets without it are dropped.
  */
 #include <string.h>
 

@@ -127,8 +127,9 @@ void wf_udp_path_up(struct wf_udp_out *out, uint32_t seg);
 /* A report that the path carries no more than @seg. */
 void wf_udp_path_narrow(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 			uint32_t seg);
-/* What became of packets: lost; acknowledged; sent again, because nothing says
- * whether it arrived; unheard: the peer answers pings, but acknowledges none. */
+/* These report what became of packets: lost; acknowledged; sent again, because
+ * nothing says whether it arrived; unheard: the peer answers pings, but
+ * acknowledges none. */
 void wf_udp_path_lost(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		      const struct wf_udp_slot *slot);
 void wf_udp_path_acked(struct wf_udp_out *out, const struct wf_udp_slot *slot);

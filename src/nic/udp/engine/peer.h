@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the engine of nic/udp knows: peers, their connections, operations and
- * packets. Its owner embeds struct wf_udp_op and reads the rest; only the engine
- * writes, except where a field says otherwise.
+ * This header declares the state of the engine of nic/udp: peers, their
+ * connections, operations and packets. Its owner embeds struct wf_udp_op and
+ * reads the rest; only the engine writes, except where a field says otherwise.
  *
  *   peer   another NIC, known by its address. Two connections, one each way:
  *     out    what we send: window, losses, congestion   (out.c, pump.c, cc.c)
@@ -29,8 +29,8 @@ enum wf_udp_op_kind {
 };
 
 struct wf_udp_op {
-	/* Set by the owner before wf_udp_engine_submit(); what may stay 0 is
-	 * 0 then. */
+	/* Set by the owner before wf_udp_engine_submit(); members that may stay
+	 * 0 are 0 then. */
 	struct wf_udp_peer *peer;
 	uint8_t kind;
 	uint8_t rnr_retry; /* refusals for want of a receive that it takes;

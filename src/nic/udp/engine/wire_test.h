@@ -314,7 +314,7 @@ static inline struct wire_packet *wire_take(struct wire *wire)
 	return best;
 }
 
-/* What happens now. */
+/* Does what happens now. */
 static inline void wire_run(struct wire *wire)
 {
 	struct wire_packet *p;
