@@ -75,10 +75,9 @@ static void describe_limits(const struct wd_comp_limits *limits,
 		add(to->can, sizeof(to->can), text);
 	}
 	if (limits->memory & WD_COMP_MEM_PROCESS)
-		add(to->can, sizeof(to->can), "any memory without a copy");
+		add(to->can, sizeof(to->can), "reaches any memory");
 	else if (limits->memory & WD_COMP_MEM_RESERVED)
-		add(to->can, sizeof(to->can),
-		    "memory of its channels without a copy");
+		add(to->can, sizeof(to->can), "reaches memory of its channels");
 }
 
 static void describe(const struct wd_alg_comp *d, struct wf_tools_driver *to)
