@@ -239,10 +239,25 @@ def check_stranger(folder):
                           check=False)
     if done.returncode != 1 or "has no number" not in done.stderr:
         fail(f"weft devd --list: {done}")
+    check_info(path, "weft_sva-0, weft_share-0, weft_noiommu-0")
     devd.terminate()
     if devd.wait(timeout=60):
         fail(f"devd: {devd.returncode}")
+    check_info(path, "none that this user may use")
     check_strangers(folder, before)
+
+
+def check_info(path, devices):
+    """What `weft info` says of the device."""
+    env = {**os.environ, "WEFT_DEVD": path, "WEFT_SYSFS": "/nonexistent"}
+    done = subprocess.run([WEFT, "info", "--json"], env=env,
+                          capture_output=True, text=True, timeout=60,
+                          check=True)
+    for driver in json.loads(done.stdout)["compression"]["drivers"]:
+        if driver["name"] == "device" and \
+                driver["devices"].startswith(devices):
+            return
+    fail(f"weft info: not '{devices}': {done.stdout}")
 
 
 def check_strangers(folder, before):
