@@ -3,8 +3,9 @@
 """`weft devd` between a zlib program, which is not changed, and a driver: one that
 crashes in submit() takes the device process with it, and the program's work is
 done nevertheless, also after another device has taken its place; one that loses
-jobs is named once by the device process, which serves on; and a program in
-namespaces of its own, as in a container, is served like others."""
+jobs is named once by the device process, which serves on; a program in
+namespaces of its own, as in a container, is served like others; and one that
+cannot know whose device it is does not use it, and says so."""
 
 import json
 import os
@@ -61,9 +62,9 @@ def fail(why):
     sys.exit(1)
 
 
-def start_devd(path, stderr=subprocess.DEVNULL, **env):
-    devd = subprocess.Popen([WEFT, "devd", "-s", path], text=True,
-                            stdout=subprocess.PIPE, stderr=stderr,
+def start_devd(path, *options, before=(), stderr=subprocess.DEVNULL, **env):
+    devd = subprocess.Popen([*before, WEFT, "devd", "-s", path, *options],
+                            text=True, stdout=subprocess.PIPE, stderr=stderr,
                             env={**os.environ, **env})
     children.append(devd)
     line = devd.stdout.readline()
@@ -72,12 +73,12 @@ def start_devd(path, stderr=subprocess.DEVNULL, **env):
     return devd
 
 
-def start_program(path, *before):
+def start_program(path, *before, stderr=None):
     env = {**os.environ, "LD_PRELOAD": LIBRARY, "WEFT_DEVD": path,
            "WEFT_SYSFS": "/nonexistent", "WD_COMP_DRIVER": "device"}
     program = subprocess.Popen([*before, sys.executable, "-c", PROGRAM],
                                env=env, text=True, stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE)
+                               stdout=subprocess.PIPE, stderr=stderr)
     children.append(program)
     return program
 
@@ -148,7 +149,7 @@ def check_lost(folder):
     path = os.path.join(folder, "devd")
     env = build(folder, "(WD_COMP_CAN_DEFLATE|WD_COMP_CAN_INFLATE)", 1)
     with open(os.path.join(folder, "log"), "w+", encoding="utf-8") as log:
-        devd = start_devd(path, log, **env)
+        devd = start_devd(path, stderr=log, **env)
         programs = [start_program(path) for _ in range(2)]
         for _ in range(3):
             # At the same time: two workers may find it out.
@@ -170,26 +171,113 @@ def check_lost(folder):
         fail(f"the log of the device: {lines}")
 
 
-def check_container(folder):
-    """SVA needs the same pid namespace; other scenarios do not."""
-    path = os.path.join(folder, "devd")
-    apart = ["unshare", "--pid", "--fork", "--mount", "--net", "--ipc", "--uts",
-             "--mount-proc"]
-    if subprocess.run([*apart, "true"], stderr=subprocess.DEVNULL,
+def apart(*namespaces):
+    """The beginning of a command in such namespaces; none: there are none here."""
+    before = ["unshare", *namespaces]
+    if subprocess.run([*before, "true"], stderr=subprocess.DEVNULL,
                       check=False).returncode:
-        print("no namespaces here")
+        print(f"not here: {' '.join(before)}")
+        return None
+    return before
+
+
+def check_served(folder, before, options, who):
+    """A program in namespaces of its own is served."""
+    if not before:
         return
-    devd = start_devd(path)
-    program = start_program(path, *apart)
-    compress(program, "in a container")
+    path = os.path.join(folder, "devd")
+    devd = start_devd(path, *options)
+    program = start_program(path, *before)
+    compress(program, who)
     if not served(devd.pid):
-        fail("a program in a container is not served")
+        fail(f"{who} is not served")
     end(program)
     devd.terminate()
     devd.wait(timeout=60)
 
 
-for check in check_crash, check_lost, check_container:
+def check_container(folder):
+    """SVA needs the same PID namespace, but not the same /proc; other scenarios need
+    neither. A user namespace that has a number for the device's user changes
+    nothing."""
+    own_pids = "--pid", "--fork", "--mount-proc"
+    others = "--mount", "--net", "--ipc", "--uts"
+    sva = "--device", "any-0"
+    check_served(folder, apart(*others, *own_pids), (), "a container")
+    check_served(folder, apart(*others, "--mount-proc"), sva,
+                 "a container with the PID namespace of the device")
+    user = "--user", "--map-root-user"
+    check_served(folder, apart(*user, *others, *own_pids), (),
+                 "a container with a user namespace")
+    check_served(folder, apart(*user, *others), sva,
+                 "a container with a user namespace and the device's PIDs")
+
+
+def check_stranger(folder):
+    """Where the user of the device has no number, nobody knows who listens: it is
+    not used, also where the program's own user has none, and so seems to be the
+    same. The program is told, and its work is done."""
+    before = apart("--user")
+    if not before:
+        return
+    path = os.path.join(folder, "devd")
+    devd = start_devd(path, "--mode", "666")
+    with open(os.path.join(folder, "log"), "w+", encoding="utf-8") as log:
+        # The namespace has no right to pass folders that are the user's alone.
+        os.chmod(folder, 0o755)
+        program = start_program(path, *before, stderr=log)
+        compress(program, "the user of the device is not known")
+        end(program)
+        log.seek(0)
+        lines = log.read().splitlines()
+    if len(lines) != 1 or path not in lines[0] or \
+            "has no number in the user namespace of this process" not in \
+            lines[0] or "`weft devd` must run as" not in lines[0]:
+        fail(f"the program says: {lines}")
+    done = subprocess.run([*before, WEFT, "devd", "--list", "--socket", path],
+                          capture_output=True, text=True, timeout=60,
+                          check=False)
+    if done.returncode != 1 or "has no number" not in done.stderr:
+        fail(f"weft devd --list: {done}")
+    check_info(path, "weft_sva-0, weft_share-0, weft_noiommu-0")
+    devd.terminate()
+    if devd.wait(timeout=60):
+        fail(f"devd: {devd.returncode}")
+    check_info(path, "none that this user may use")
+    check_strangers(folder, before)
+
+
+def check_info(path, devices):
+    """What `weft info` says of the device."""
+    env = {**os.environ, "WEFT_DEVD": path, "WEFT_SYSFS": "/nonexistent"}
+    done = subprocess.run([WEFT, "info", "--json"], env=env,
+                          capture_output=True, text=True, timeout=60,
+                          check=True)
+    for driver in json.loads(done.stdout)["compression"]["drivers"]:
+        if driver["name"] == "device" and \
+                driver["devices"].startswith(devices):
+            return
+    fail(f"weft info: not '{devices}': {done.stdout}")
+
+
+def check_strangers(folder, before):
+    """Nor does a device that knows nobody let everybody in."""
+    os.chmod(folder, 0o777)
+    path = os.path.join(folder, "other")
+    with open(os.path.join(folder, "log"), "w+", encoding="utf-8") as log:
+        devd = start_devd(path, "--mode", "666", before=before, stderr=log)
+        done = subprocess.run([WEFT, "devd", "--list", "--socket", path],
+                              capture_output=True, text=True, timeout=60,
+                              check=False)
+        devd.terminate()
+        devd.wait(timeout=60)
+        log.seek(0)
+        lines = log.read()
+    if done.returncode != 1 or "is not allowed here" not in lines:
+        fail(f"a device that knows no user: {done}, {lines}")
+
+
+for check in check_crash, check_lost, check_container, check_stranger:
     with tempfile.TemporaryDirectory() as tmp:
         check(tmp)
 sys.exit(0)

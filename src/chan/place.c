@@ -5,14 +5,25 @@
 #include "chan/place.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
+#include "base/users.h"
+
 #define NAME "devd.sock"
 #define ROOTS "/run/weft/" NAME
+
+/* All users without a number in this user namespace are shown as one, which may
+ * be ours, too. */
+static bool is_ours(uid_t uid)
+{
+	return uid == geteuid() && wf_base_users_is_known(uid);
+}
 
 /* False: there is none that could be used. */
 static bool in_runtime_folder(char *socket)
@@ -22,7 +33,7 @@ static bool in_runtime_folder(char *socket)
 	int len;
 
 	if (!folder || folder[0] != '/' || stat(folder, &st) ||
-	    !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+	    !S_ISDIR(st.st_mode) || !is_ours(st.st_uid))
 		return false;
 	/* Room for what is put behind it: the lock (devd/listen.c). */
 	len = snprintf(socket, WF_CHAN_PLACE_SIZE, "%s/weft/" NAME, folder);
@@ -62,10 +73,41 @@ int wf_chan_place_check(const char *socket)
 	/* Not stat(): in /tmp anybody can make a link of that name. */
 	if (lstat(folder, &st))
 		return errno == ENOENT ? -ENOENT : -EPERM;
-	if (S_ISDIR(st.st_mode) && (!st.st_uid || st.st_uid == geteuid()) &&
+	if (S_ISDIR(st.st_mode) && (!st.st_uid || is_ours(st.st_uid)) &&
 	    !(st.st_mode & (S_IWGRP | S_IWOTH)))
 		return 0;
 	return -EPERM;
+}
+
+/* A device that this process will not talk to: one line for all. */
+static void report_unsafe(const char *socket)
+{
+	static atomic_flag reported = ATOMIC_FLAG_INIT;
+	char folder[WF_CHAN_PLACE_SIZE];
+	bool known = true;
+	struct stat st;
+
+	if (lstat(socket, &st) || !S_ISSOCK(st.st_mode) ||
+	    atomic_flag_test_and_set(&reported))
+		return;
+	wf_chan_place_folder(socket, folder);
+	if (!lstat(folder, &st))
+		known = wf_base_users_is_known(st.st_uid);
+	wf_warn("%s: not used: %s must be a folder that root or user %u owns and "
+		"nobody else can write to%s",
+		socket, folder, (unsigned int)geteuid(),
+		known ? "" :
+			"; its owner has no number in the user namespace of "
+			"this process (/proc/self/uid_map)");
+}
+
+static bool is_safe(const char *socket)
+{
+	int err = wf_chan_place_check(socket);
+
+	if (err == -EPERM)
+		report_unsafe(socket);
+	return !err;
 }
 
 int wf_chan_place_list(char sockets[WF_CHAN_PLACES][WF_CHAN_PLACE_SIZE])
@@ -73,13 +115,12 @@ int wf_chan_place_list(char sockets[WF_CHAN_PLACES][WF_CHAN_PLACE_SIZE])
 	int n = 0;
 
 	if (geteuid()) {
-		n += in_runtime_folder(sockets[n]) &&
-		     !wf_chan_place_check(sockets[n]);
+		n += in_runtime_folder(sockets[n]) && is_safe(sockets[n]);
 		/* Its device may have been started without the variable. */
 		in_tmp(sockets[n]);
-		n += !wf_chan_place_check(sockets[n]);
+		n += is_safe(sockets[n]);
 	}
 	strcpy(sockets[n], ROOTS);
-	n += !wf_chan_place_check(sockets[n]);
+	n += is_safe(sockets[n]);
 	return n;
 }

@@ -22,8 +22,8 @@
 void wf_chan_place_own(char socket[WF_CHAN_PLACE_SIZE]);
 
 /* Where a program looks, in order: its user's sockets, then root's. Sockets
- * whose folder does not exist or is not safe are left out. Returns their
- * number. */
+ * whose folder does not exist or is not safe are left out; the first that is
+ * there and left out is reported. Returns their number. */
 int wf_chan_place_list(char sockets[WF_CHAN_PLACES][WF_CHAN_PLACE_SIZE]);
 
 /* 0 if the folder of @socket belongs to root or the effective user, and nobody

@@ -6,6 +6,7 @@
 #include "chan/place.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -140,6 +141,28 @@ static void test_other_owner(void **state)
 	assert_int_equal(wf_chan_place_check(socket), -EPERM);
 }
 
+/* A bug: in a user namespace without a number for this user, folders of all such
+ * users seemed to be ours. */
+static void check_unknown(void)
+{
+	char socket[128], own[WF_CHAN_PLACE_SIZE];
+
+	snprintf(socket, sizeof(socket), "%s/devd.sock", dir);
+	MUST(!wf_chan_place_check(socket));
+	if (unshare(CLONE_NEWUSER))
+		return; /* not allowed here */
+	MUST(wf_chan_place_check(socket) == -EPERM);
+	setenv("XDG_RUNTIME_DIR", dir, 1);
+	wf_chan_place_own(own);
+	MUST(strncmp(own, dir, strlen(dir)));
+}
+
+static void test_unknown_owner(void **state)
+{
+	(void)state;
+	as_child(check_unknown);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,6 +170,7 @@ int main(void)
 		TEST(test_own),
 		TEST(test_list),
 		TEST(test_other_owner),
+		TEST(test_unknown_owner),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,7 @@
 #include "base/fork.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/users.h"
 
 /* A device that does not answer for this long counts as gone. While a CLOSE
  * waits for the running job, the device reports that it is alive. */
@@ -127,10 +128,19 @@ static void report_stranger(const char *socket, uid_t uid)
 	again = !strcmp(reported, socket);
 	strcpy(reported, socket); /* connect_to() knows the length */
 	pthread_mutex_unlock(&silent_lock);
-	if (!again)
+	if (again)
+		return;
+	if (wf_base_users_is_known(uid))
 		wf_warn("%s: the process that listens there belongs to user "
 			"%u, not to root or user %u: not used",
 			socket, (unsigned int)uid, (unsigned int)geteuid());
+	else
+		wf_warn("%s: the process that listens there belongs to a user "
+			"who has no number in the user namespace of this "
+			"process: not used. `weft devd` must run as root or "
+			"user %u of this namespace (/proc/self/uid_map), or "
+			"this process in the user namespace of `weft devd`",
+			socket, (unsigned int)geteuid());
 }
 
 /* The kernel says which user's process called listen(). */
@@ -141,7 +151,10 @@ static int check_server(int fd, const char *socket)
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
 		return -errno;
-	if (!cred.uid || cred.uid == geteuid())
+	/* All users without a number here are shown as one, which may be ours,
+	 * too. */
+	if (!cred.uid ||
+	    (cred.uid == geteuid() && wf_base_users_is_known(cred.uid)))
 		return 0;
 	report_stranger(socket, cred.uid);
 	return -EACCES;

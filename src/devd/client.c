@@ -74,7 +74,7 @@ static bool may_say(uint64_t *said_at)
 
 static bool is_allowed(const struct wf_devd *devd, uid_t uid)
 {
-	return uid == geteuid() || !uid ||
+	return wf_devd_user_is_own(uid) ||
 	       wf_base_users_have(devd->config.allow_uid, uid);
 }
 

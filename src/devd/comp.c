@@ -49,6 +49,7 @@ static int run(struct wf_devd_work *work, bool inflate)
 
 	work->consumed = job.consumed;
 	work->produced = job.produced;
+	work->copied += job.copied; /* by a driver of a device */
 	if (job.ended || (!inflate && job.flush == WD_COMP_FINISH))
 		work->flags |= WF_ACCEL_DONE_FINAL;
 	return -ret;
@@ -73,12 +74,13 @@ static int run_apart(struct wf_devd_work *work, bool inflate)
 	apart.dict = scratch->in;
 	apart.in = scratch->in + work->dict_len;
 	apart.out = scratch->out;
-	work->copied = work->dict_len + work->in_len;
+	apart.copied += work->dict_len + work->in_len;
 	status = run(&apart, inflate);
 	if (!status && apart.produced) {
 		memcpy(work->out, apart.out, apart.produced);
-		work->copied += apart.produced;
+		apart.copied += apart.produced;
 	}
+	work->copied = apart.copied;
 	work->consumed = apart.consumed;
 	work->produced = apart.produced;
 	work->flags = apart.flags;

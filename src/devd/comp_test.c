@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include <weft/wd_comp.h>
+#include <weft/wd_comp_drv.h>
 
 #define SIZE (700u << 10)
 #define JOBS 40
@@ -419,6 +420,52 @@ static void test_copies(void **state)
 	}
 }
 
+static int copying_deflate(struct wd_comp_job *job)
+{
+	const struct wd_alg_comp *d;
+	int ret = -ENODEV;
+
+	for (unsigned int i = 0; (d = wd_alg_comp_list(i)); i++) {
+		if (!strcmp(d->name, "libdeflate"))
+			ret = d->deflate(job);
+	}
+	job->copied = job->src_len + job->produced;
+	return ret;
+}
+
+/* Only in the device process: as of a GPU behind it. */
+static void test_copies_of_its_driver(void **state)
+{
+	static const struct wd_alg_comp copying = {
+		.name = "copying",
+		.priority = 1000,
+		.node = -1,
+		.can = WD_COMP_CAN_DEFLATE | WD_COMP_SIZED,
+		.levels = 0x3fe,
+		.min_window = 15,
+		.version = WD_COMP_DRV_VERSION,
+		.size = sizeof(struct wd_alg_comp),
+		.deflate = copying_deflate,
+	};
+
+	(void)state;
+	for (int s = WD_IOMMU_SVA; s <= WD_IOMMU_NONE; s++) {
+		struct wd_comp_ctx ctx = { .comp_level = 6,
+					   .driver = "device" };
+		size_t in = 60000, out = sizeof(packed);
+		struct rig rig;
+
+		assert_int_equal(wd_alg_comp_register(&copying), 0);
+		only(&rig, s);
+		assert_int_equal(wd_alg_comp_unregister(&copying), 0);
+		assert_int_equal(wd_alg_deflate(&ctx, data, &in, packed, &out),
+				 0);
+		assert_int_equal(ctx.copied,
+				 (s == WD_IOMMU_SVA ? 2 : 3) * (in + out));
+		rig_kill(&rig);
+	}
+}
+
 static int call(int alg, int inflate, const void *src, size_t in, void *dst,
 		size_t out)
 {
@@ -517,6 +564,7 @@ int main(void)
 		cmocka_unit_test(test_channel),
 		cmocka_unit_test(test_third_party),
 		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_copies_of_its_driver),
 		cmocka_unit_test(test_bad_address),
 	};
 

@@ -9,8 +9,8 @@
 #include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -31,11 +31,33 @@ static bool is_named(int fd, const char *path)
 	return !strcmp(name + len - strlen(tail), tail);
 }
 
-/* The same file of our own /proc: a process of another pid namespace has
- * another. Its number alone would do if numbers of files did not wrap. */
+/* Whether process @pid has only this number, and so is in our pid namespace. */
+static bool is_in_our_namespace(pid_t pid)
+{
+	char path[32], *line = NULL;
+	int first = 0, second, n = 0;
+	size_t size = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	while (!n && getline(&line, &size, file) > 0) {
+		if (!strncmp(line, "NSpid:", 6))
+			n = sscanf(line + 6, "%d %d", &first, &second);
+	}
+	free(line);
+	fclose(file);
+	return n == 1 && first == pid;
+}
+
+/* A container that shares our pid namespace has mounted its own /proc: the file
+ * is another one there, of the same name. In another pid namespace the number
+ * would be of another process. Whatever @fd names, its sender could open it, so
+ * a client that deceives us reaches nothing by it that it did not have. */
 static bool is_memory_of(int fd, pid_t pid)
 {
-	struct stat ours, there;
 	struct statfs fs;
 	char path[32];
 
@@ -43,9 +65,7 @@ static bool is_memory_of(int fd, pid_t pid)
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	return !fstatfs(fd, &fs) && fs.f_type == PROC_SUPER_MAGIC &&
-	       !fstat(fd, &there) && !lstat(path, &ours) &&
-	       ours.st_dev == there.st_dev && ours.st_ino == there.st_ino &&
-	       is_named(fd, path);
+	       is_named(fd, path) && is_in_our_namespace(pid);
 }
 
 struct wf_devd_gift wf_devd_gift_take(const struct wf_broker_request *request,

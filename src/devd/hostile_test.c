@@ -4,7 +4,7 @@
  * may be, memory that is not what it is said to be. The device is a process of
  * its own.
  */
-#include "devd/rig_test.h"
+#include "devd/harm_test.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,9 +14,7 @@
 #include <sys/mman.h>
 
 #include "base/log.h"
-#include "base/stats_defs.h"
 #include "devd/errand.h"
-#include "devd/raw_test.h"
 
 static struct rig rig;
 
@@ -58,51 +56,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Of the device, but for pages of counters: a user's stays when it goes. */
-static int count_fds(void)
-{
-	char path[64], target[64];
-	struct dirent *entry;
-	ssize_t len;
-	int n = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)rig.pid);
-	dir = opendir(path);
-	assert_non_null(dir);
-	while ((entry = readdir(dir))) {
-		len = readlinkat(dirfd(dir), entry->d_name, target,
-				 sizeof(target) - 1);
-		target[len < 0 ? 0 : len] = '\0';
-		n += !strstr(target, WF_STATS_FILE);
-	}
-	closedir(dir);
-	return n;
-}
-
-/* The device has that many descriptors again, soon. */
-static void expect_fds(int count)
-{
-	uint64_t end = wf_base_clock_ns() + RIG_PATIENCE;
-
-	while (count_fds() != count) {
-		assert_true(wf_base_clock_ns() < end);
-		usleep(1000);
-	}
-}
-
-static int greet(void)
-{
-	int fd = raw_connect(rig.socket);
-
-	if (fd >= 0 &&
-	    raw_ask(fd, (struct wf_broker_request){ .op = WF_BROKER_HELLO })) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
 static int open_raw(int fd, const char *name, uint32_t *chan)
 {
 	struct wf_broker_request request = { .op = WF_BROKER_OPEN };
@@ -130,7 +83,7 @@ static void test_connections(void **state)
 	uint64_t end;
 
 	(void)state;
-	before = count_fds();
+	before = raw_count_fds(&rig);
 	assert_int_equal(rig_open(&own, "share-0", 1u << 16), 0);
 	for (int i = 0; i < OPEN; i++)
 		fds[i] = -1;
@@ -147,13 +100,13 @@ static void test_connections(void **state)
 		if (i % 100 == 0)
 			rig_nop(&own);
 	}
-	assert_true(count_fds() < before + 20 * 2 + 10);
+	assert_true(raw_count_fds(&rig) < before + 20 * 2 + 10);
 	for (int i = 0; i < OPEN; i++)
 		close(fds[i]);
 	/* There is room again. */
 	end = wf_base_clock_ns() + RIG_PATIENCE;
 	while (served < 15 && wf_base_clock_ns() < end) {
-		fds[served] = greet();
+		fds[served] = raw_greet(rig.socket);
 		if (fds[served] >= 0)
 			served++;
 		else
@@ -164,12 +117,13 @@ static void test_connections(void **state)
 		close(fds[i]);
 	rig_nop(&own);
 	wf_drv_device_close(&own);
-	expect_fds(before);
+	raw_expect_fds(&rig, before);
 }
 
 static void test_channels(void **state)
 {
-	int before = count_fds(), fd = greet(), opened = 0;
+	int before = raw_count_fds(&rig), fd = raw_greet(rig.socket),
+	    opened = 0;
 	uint32_t chan, last = 0;
 
 	(void)state;
@@ -186,7 +140,7 @@ static void test_channels(void **state)
 		}
 	}
 	assert_int_equal(opened, 16);
-	assert_true(count_fds() < before + 16 * 3 + 6);
+	assert_true(raw_count_fds(&rig) < before + 16 * 3 + 6);
 	/* One back, one more. */
 	assert_int_equal(
 		raw_ask(fd, (struct wf_broker_request){ .op = WF_BROKER_CLOSE,
@@ -200,13 +154,13 @@ static void test_channels(void **state)
 	assert_int_equal(open_raw(fd, "noiommu-0", &chan), -EBUSY);
 	assert_int_equal(open_raw(fd, "nothing", &chan), -ENODEV);
 	close(fd);
-	expect_fds(before);
+	raw_expect_fds(&rig, before);
 }
 
 /* Descriptors that nobody asked for, as many as the kernel passes. */
 static void test_descriptors(void **state)
 {
-	int before = count_fds(), fd = greet(), extra[64];
+	int before = raw_count_fds(&rig), fd = raw_greet(rig.socket), extra[64];
 	uint32_t chan;
 
 	(void)state;
@@ -229,11 +183,11 @@ static void test_descriptors(void **state)
 		assert_true(reply.status <= 0);
 	}
 	/* The client's, its channel's, and those of queues and memory. */
-	expect_fds(before + 2 + 4);
+	raw_expect_fds(&rig, before + 2 + 4);
 	for (int i = 0; i < 64; i++)
 		close(extra[i]);
 	close(fd);
-	expect_fds(before);
+	raw_expect_fds(&rig, before);
 }
 
 /* A file that takes a minute to be closed: sent to us, never read. */
@@ -315,17 +269,6 @@ static void expect_threads(int count)
 	}
 }
 
-static void expect_served(void)
-{
-	struct wf_drv_device other;
-
-	for (int i = 0; i < 3; i++) {
-		assert_int_equal(rig_open(&other, rig_names[i], 1u << 16), 0);
-		rig_nop(&other);
-		wf_drv_device_close(&other);
-	}
-}
-
 /* A signal ends what lingers. */
 static void pulse(void)
 {
@@ -351,7 +294,7 @@ static void expect_held(int threads)
 {
 	kill(rig.pid, SIGCONT);
 	expect_threads(threads + 1);
-	expect_served();
+	raw_expect_served();
 }
 
 /* A bug: descriptors of clients were closed by the thread that serves all of
@@ -367,7 +310,7 @@ static void test_lingering_descriptors(void **state)
 		static const uint16_t ops[] = { WF_BROKER_DEVICE,
 						WF_BROKER_ATTACH,
 						WF_BROKER_OPEN };
-		int sock = greet();
+		int sock = raw_greet(rig.socket);
 
 		halt();
 		send_lingering(sock, ops[i], i == 2);
@@ -394,7 +337,7 @@ static void test_unread_descriptors(void **state)
 		release(threads);
 	}
 	for (int i = 0; i < 20; i++) {
-		fds[i] = greet();
+		fds[i] = raw_greet(rig.socket);
 		assert_true(fds[i] >= 0);
 	}
 	halt();
@@ -404,11 +347,11 @@ static void test_unread_descriptors(void **state)
 	expect_threads(threads + 1);
 	for (int i = 0; i < 20; i++)
 		close(fds[i]);
-	for (int i = 0; i < 10000 && (fds[0] = greet()) < 0; i++)
+	for (int i = 0; i < 10000 && (fds[0] = raw_greet(rig.socket)) < 0; i++)
 		usleep(1000);
 	assert_true(fds[0] >= 0);
 	close(fds[0]);
-	expect_served();
+	raw_expect_served();
 	close(sock);
 }
 
@@ -434,7 +377,7 @@ static void crowd(int refused[70])
 
 	assert_int_equal(rig_open(&own, "share-0", 0), 0);
 	for (int i = 0; i < 19; i++) {
-		fds[i] = greet();
+		fds[i] = raw_greet(rig.socket);
 		assert_true(fds[i] >= 0);
 	}
 	halt();
@@ -474,7 +417,7 @@ static void test_many_refused(void **state)
 			pulse();
 		}
 	}
-	late = greet();
+	late = raw_greet(rig.socket);
 	assert_true(late >= 0);
 	close(late);
 	for (int i = 0; i < 70; i++)
@@ -513,7 +456,7 @@ static void test_forged_memory(void **state)
 {
 	struct wf_broker_request request = { .op = WF_BROKER_OPEN,
 					     .name = "sva-0" };
-	int before = count_fds(), sock = greet();
+	int before = raw_count_fds(&rig), sock = raw_greet(rig.socket);
 	struct wf_broker_reply reply;
 	char other[64];
 	int fd;
@@ -545,7 +488,7 @@ static void test_forged_memory(void **state)
 		close(fd);
 	}
 	close(sock);
-	expect_fds(before);
+	raw_expect_fds(&rig, before);
 }
 
 /* -- memory that lies ------------------------------------------------------ */
@@ -582,7 +525,7 @@ static int attach(int sock, int fd, uint64_t offset, uint64_t size)
 static void test_attach_lies(void **state)
 {
 	const uint64_t page = 4096;
-	int before = count_fds(), sock = greet();
+	int before = raw_count_fds(&rig), sock = raw_greet(rig.socket);
 	int good = make_file(F_SEAL_SHRINK, 4 * 4096);
 	int soft = make_file(0, 4 * 4096);
 	int fixed = make_file(F_SEAL_SHRINK | F_SEAL_WRITE, 4 * 4096);
@@ -633,7 +576,7 @@ static void test_attach_lies(void **state)
 	close(event);
 	close(reading);
 	close(sock);
-	expect_fds(before);
+	raw_expect_fds(&rig, before);
 }
 
 static int share(int sock, uint32_t chan, uint32_t target)
@@ -646,7 +589,7 @@ static int share(int sock, uint32_t chan, uint32_t target)
 /* The library would not ask for these. */
 static void test_share_lies(void **state)
 {
-	int sock = greet(), other = greet();
+	int sock = raw_greet(rig.socket), other = raw_greet(rig.socket);
 	uint32_t a, b, c, phys, foreign;
 
 	(void)state;

@@ -113,8 +113,15 @@ static int open_on(struct wf_devd_client *client, struct wf_devd_device *device,
 		return -EBUSY;
 	}
 	if (device->config.iommu_type == WD_IOMMU_SVA &&
-	    !may_reach(client, gift))
+	    !may_reach(client, gift)) {
+		wf_info("process %d gets no channel of %s: %s",
+			(int)client->pid, device->config.name,
+			gift->memory < 0 ?
+				"it has not passed its memory, or is in "
+				"another PID namespace" :
+				"users besides the owner need --allow-sva");
 		return -EPERM;
+	}
 	err = wf_devd_chan_make(client, device, &chan,
 				&answer->fds[WF_BROKER_FD_REGIONS]);
 	if (err)

@@ -8,10 +8,18 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/users.h"
 #include "devd/server.h"
 
 /* Users without a client whose accounts are kept: a page and a descriptor each. */
 #define KEPT 64
+
+bool wf_devd_user_is_own(uid_t uid)
+{
+	/* All users without a number in this user namespace are shown as one,
+	 * which may be ours, too. */
+	return !uid || (uid == geteuid() && wf_base_users_is_known(uid));
+}
 
 static struct wf_devd_user *find(struct wf_devd *devd, uid_t uid)
 {
@@ -41,7 +49,7 @@ int wf_devd_user_get(struct wf_devd *devd, uid_t uid,
 		if (!user)
 			return -ENOMEM;
 		user->uid = uid;
-		user->own = uid == geteuid() || !uid;
+		user->own = wf_devd_user_is_own(uid);
 		if (!user->own)
 			wf_devd_quota_set(&user->quota,
 					  &devd->config.user_rates);

@@ -35,6 +35,9 @@ struct wf_devd_user {
 	struct wf_stats stats;
 };
 
+/* Whether @uid is the owner of the device process, or root. */
+bool wf_devd_user_is_own(uid_t uid);
+
 /* Adds a client to the user @uid. 0; -EACCES: the user is barred; -EBUSY: it has as
  * many clients as it may; -ENOMEM. */
 int wf_devd_user_get(struct wf_devd *devd, uid_t uid,

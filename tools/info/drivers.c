@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/wd.h>
+
 #include "alg/plugin.h"
 #include "alg/registry.h"
 
@@ -75,10 +77,34 @@ static void describe_limits(const struct wd_comp_limits *limits,
 		add(to->can, sizeof(to->can), text);
 	}
 	if (limits->memory & WD_COMP_MEM_PROCESS)
-		add(to->can, sizeof(to->can), "any memory without a copy");
+		add(to->can, sizeof(to->can), "reaches any memory");
 	else if (limits->memory & WD_COMP_MEM_RESERVED)
-		add(to->can, sizeof(to->can),
-		    "memory of its channels without a copy");
+		add(to->can, sizeof(to->can), "reaches memory of its channels");
+}
+
+/* The devices that its channels would be on. */
+static void find_devices(const struct wd_alg_comp *d,
+			 struct wf_tools_driver *to)
+{
+	struct uacce_dev_info *list;
+	int count;
+
+	if (!d->submit || !d->api)
+		return;
+	count = wd_list_devices(NULL, &list);
+	for (int i = 0; i < count; i++) {
+		if (!strcmp(list[i].api, d->api))
+			add(to->devices, sizeof(to->devices), list[i].name);
+	}
+	if (count > 0)
+		wd_free_devices(list);
+	if (!*to->devices)
+		snprintf(to->devices, sizeof(to->devices),
+			 "none that this user may use%s",
+			 d->can & WD_COMP_BY_DEVD ?
+				 ", see `weft devd --list`: other drivers do "
+				 "its jobs" :
+				 "");
 }
 
 static void describe(const struct wd_alg_comp *d, struct wf_tools_driver *to)
@@ -213,6 +239,7 @@ void wf_tools_drivers_read(struct wf_tools_facts *facts)
 		snprintf(to->about, sizeof(to->about), "%s",
 			 known.driver->about ? known.driver->about : "");
 		describe(known.driver, to);
+		find_devices(known.driver, to);
 		if (known.bad)
 			snprintf(to->why_not, sizeof(to->why_not), "it %s",
 				 known.bad);

@@ -185,6 +185,7 @@ static void write_drivers(struct wf_tools_json *j,
 		wf_tools_json_text(j, "from", d->from);
 		wf_tools_json_text(j, "about", or_null(d->about));
 		wf_tools_json_text(j, "can", d->can);
+		wf_tools_json_text(j, "devices", or_null(d->devices));
 		wf_tools_json_number(j, "in_flight", d->in_flight);
 		wf_tools_json_text(j, "first_for", or_null(d->first));
 		wf_tools_json_text(j, "why_not", or_null(d->why_not));

@@ -118,7 +118,9 @@ struct wf_tools_driver {
 	char from[256]; /* "built in", or the file of the plug-in */
 	char about[128];
 	char can[384];
-	char first[128];    /* what it is asked for before all others */
+	char devices
+		[240];	 /* of its api, that this process finds; or why none */
+	char first[128]; /* what it is asked for before all others */
 	char why_not[240];  /* why it is not */
 	bool absent;	    /* its device is not here: it is not used at all */
 	unsigned in_flight; /* jobs on a channel; 0: done in the call */

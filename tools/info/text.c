@@ -294,6 +294,8 @@ static void say_drivers(const struct wf_tools_facts *f, FILE *out)
 			*d->about ? ": " : "", d->about);
 		if (*d->can)
 			say(out, "  can", d->can);
+		if (*d->devices)
+			say(out, "  devices", d->devices);
 		if (*d->first)
 			say(out, "  first for", d->first);
 		if (*d->why_not)
