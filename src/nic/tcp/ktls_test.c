@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Unit tests of TLS by the kernel: the keys that it gets, and connections of
- * which it does one direction, both or none on either side. Those with a kernel
- * are skipped where it has no TLS (CONFIG_TLS, modprobe tls).
+ * which it does one direction, both or none on either side. Where the kernel has
+ * no TLS (CONFIG_TLS, modprobe tls), ktls_kernel_test.h takes its place.
  */
 #include "nic/pair_test.h"
 
@@ -14,6 +14,7 @@
 
 #include "nic/tcp/dev.h"
 #include "nic/tcp/ktls.h"
+#include "nic/tcp/ktls_kernel_test.h"
 #include "nic/tcp/tls.h"
 
 static char key_file[] = "/tmp/weft-ktls-XXXXXX";
@@ -26,8 +27,7 @@ static int make_key(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, "0123456789abcdef0123456789abcdef", 32), 32);
 	close(fd);
-	if (!wf_tcp_ktls_is_there())
-		puts("this kernel has no TLS (CONFIG_TLS, modprobe tls)");
+	assert_true(wf_tcp_ktls_is_there());
 	return 0;
 }
 
@@ -126,8 +126,6 @@ static void open_limited(struct pair *p, unsigned int a, unsigned int b)
 {
 	struct wf_nic_attr attr = pair_attr(AF_INET);
 
-	if (!wf_tcp_ktls_is_there())
-		skip();
 	attr.key_file = key_file;
 	pair_open_attr(p, &attr, &attr);
 	wf_tcp_tls_limit_kernel(tls_of(&p->a), a);
@@ -188,6 +186,33 @@ static void test_mixed(void **state)
 		assert_int_equal(COUNTED(&p.a, connects), 2);
 		pair_close(&p);
 	}
+}
+
+/* The kernel may refuse a direction after it has taken the other one (no memory,
+ * a cipher that it has not): that one stays with OpenSSL. */
+static void test_denied(void **state)
+{
+	static const unsigned int done[] = { WF_TCP_KTLS_BOTH, WF_TCP_KTLS_RX,
+					     WF_TCP_KTLS_TX, 0 };
+
+	(void)state;
+	for (unsigned int tx = 0; tx < 2; tx++) {
+		for (unsigned int rx = 0; rx < 2; rx++) {
+			struct pair p;
+
+			kernel_refuses = tx << WF_TCP_KTLS_OPTION_TX |
+					 rx << WF_TCP_KTLS_OPTION_RX;
+			open_limited(&p, WF_TCP_KTLS_BOTH, WF_TCP_KTLS_BOTH);
+			hello(&p);
+			move(&p, false, 100000, 1);
+			move(&p, true, 100000, 2);
+			count_conns(&p.a, done[tx + 2 * rx]);
+			count_conns(&p.b, done[tx + 2 * rx]);
+			assert_int_equal(COUNTED(&p.a, connects), 2);
+			pair_close(&p);
+		}
+	}
+	kernel_refuses = 0;
 }
 
 /* The setting says that OpenSSL does all of it. */
@@ -340,8 +365,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_note),	cmocka_unit_test(test_derive),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_setting),
-		cmocka_unit_test(test_mixed),	cmocka_unit_test(test_rekey),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_mixed),	cmocka_unit_test(test_denied),
+		cmocka_unit_test(test_rekey),	cmocka_unit_test(test_memory),
 	};
 
 	pair_device = "tcp";
