@@ -31,7 +31,7 @@ static void test_cut_reads_of_self(void **state)
 {
 	const uint32_t len = 1u << 20;
 	struct wf_nic_attr attr = pair_attr(AF_INET);
-	struct wf_nic_remote there;
+	struct wf_nic_remote there = { 0 };
 	struct side s = { 0 };
 
 	(void)state;
