@@ -7,6 +7,7 @@
 #ifndef WF_OP_COPY_H
 #define WF_OP_COPY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -61,5 +62,9 @@ static inline void wf_op_copy_around(uint8_t *to, const uint8_t *from,
 		memcpy(to + at, from + at, len - at);
 	wf_os_order_lines();
 }
+
+/* Whether a copy by wf_os_copy_string() writes whole lines, without getting them
+ * from another processor first: AMD since Zen 5. */
+bool wf_op_copy_writes_whole_lines(void);
 
 #endif

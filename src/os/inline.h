@@ -74,6 +74,22 @@ static inline void wf_os_relax(void)
 }
 #endif
 
+/* Copies by the instruction for strings of bytes, if the processor has one. */
+#if defined(__x86_64__)
+static inline void wf_os_copy_string(void *to, const void *from, size_t len)
+{
+	__asm__ volatile("rep movsb"
+			 : "+D"(to), "+S"(from), "+c"(len)
+			 :
+			 : "memory");
+}
+#else
+static inline void wf_os_copy_string(void *to, const void *from, size_t len)
+{
+	memcpy(to, from, len);
+}
+#endif
+
 /* wf_os_write_line_around() copies 64 bytes to a line that it writes around the
  * caches, if the processor can do that. Such stores are not ordered among
  * themselves, and a release does not order them: wf_os_order_lines() puts all of

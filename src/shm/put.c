@@ -16,6 +16,25 @@
 /* Lines of the next record that are made ours in a burst. */
 #define OWN_LINES 32
 
+/* Where the processor writes whole lines by itself: of a larger record none, and of
+ * one with fewer lines than OWN_LINES_LEAST none. */
+#define OWN_LINES_LEAST 8
+
+uint32_t wf_shm_put_lines_to_own(uint32_t lines, bool whole)
+{
+	if (whole)
+		return lines < OWN_LINES_LEAST || lines > OWN_LINES ? 0 : lines;
+	return lines < OWN_LINES ? lines : OWN_LINES;
+}
+
+static inline void copy_to_record(uint8_t *record, const void *buf, size_t len)
+{
+	if (wf_op_copy_writes_whole_lines())
+		wf_os_copy_string(record, buf, len);
+	else
+		memcpy(record, buf, len);
+}
+
 /* The number of polls is put back when the clock is looked at. */
 bool wf_shm_put_is_burst(const struct wf_shm_out *out)
 {
@@ -40,8 +59,7 @@ static inline void own_next_record(struct wf_shm_out *out, uint32_t lines)
 	/* Those that the receiver has read. */
 	if (!burst || lines > out->lines_free)
 		return;
-	if (lines > OWN_LINES)
-		lines = OWN_LINES;
+	lines = wf_shm_put_lines_to_own(lines, wf_op_copy_writes_whole_lines());
 	for (uint32_t i = 0; i < lines; i++)
 		wf_base_cpu_own(at + (size_t)i * WF_LINE);
 }
@@ -51,6 +69,8 @@ void wf_shm_put_bytes(uint8_t *record, const struct iovec *iov, size_t count,
 {
 	if (around && count == 1)
 		wf_op_copy_around(record, (uint8_t *)iov->iov_base + at, len);
+	else if (count == 1)
+		copy_to_record(record, (uint8_t *)iov->iov_base + at, len);
 	else
 		wf_op_iov_gather(iov, count, at, record, len);
 }
@@ -108,7 +128,7 @@ bool wf_shm_put_large(struct wf_shm_out *out, uint8_t flags, uint64_t tag,
 	if (wf_unlikely(asked_for(out, len)))
 		flags |= fill_as_asked(out, slot, record, buf, len);
 	else
-		memcpy(record, buf, len);
+		copy_to_record(record, buf, len);
 	slot->tag = tag;
 	slot->data = data;
 	wf_shm_put_publish(out, slot, len, WF_SHM_KIND_EAGER,

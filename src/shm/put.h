@@ -104,6 +104,11 @@ uint8_t wf_shm_put_eager(struct wf_shm_out *out, struct wf_shm_slot *slot,
 /* Whether the program has not polled since the last record. */
 bool wf_shm_put_is_burst(const struct wf_shm_out *out);
 
+/* How many of the @lines of the next record a burst makes its own before it writes
+ * them. @whole: the processor writes whole lines without getting them first, and
+ * the prefetch would only move them between the caches twice. */
+uint32_t wf_shm_put_lines_to_own(uint32_t lines, bool whole);
+
 /* Messages larger than a slot up to WF_SHM_PUT_MAX. */
 bool wf_shm_put_large(struct wf_shm_out *out, uint8_t flags, uint64_t tag,
 		      uint64_t data, const void *buf, size_t len);

@@ -150,6 +150,22 @@ static void test_burst_uses_more(void **state)
 	joined_close(j);
 }
 
+/* Where the processor writes whole lines, a burst does not make the lines of large
+ * and of small records its own: it took a third of the bandwidth at 4 KiB and half
+ * of it at 256 bytes. */
+static void test_owns_lines_where_it_helps(void **state)
+{
+	(void)state;
+	assert_int_equal(wf_shm_put_lines_to_own(2, true), 0);
+	assert_int_equal(wf_shm_put_lines_to_own(256 / WF_LINE, true), 0);
+	assert_int_equal(wf_shm_put_lines_to_own(1024 / WF_LINE, true), 16);
+	assert_int_equal(wf_shm_put_lines_to_own(2048 / WF_LINE, true), 32);
+	assert_int_equal(wf_shm_put_lines_to_own(4096 / WF_LINE, true), 0);
+	assert_int_equal(wf_shm_put_lines_to_own(2, false), 2);
+	assert_int_equal(wf_shm_put_lines_to_own(2048 / WF_LINE, false), 32);
+	assert_int_equal(wf_shm_put_lines_to_own(4096 / WF_LINE, false), 32);
+}
+
 /* -- never stands still ---------------------------------------------------- */
 
 static uint32_t draw(uint64_t *random, uint32_t below)
@@ -252,6 +268,7 @@ int main(void)
 		cmocka_unit_test(test_keeps_to_window),
 		cmocka_unit_test(test_burst_goes_on),
 		cmocka_unit_test(test_burst_uses_more),
+		cmocka_unit_test(test_owns_lines_where_it_helps),
 		cmocka_unit_test(test_bursts),
 		cmocka_unit_test(test_in_turns),
 	};
