@@ -29,6 +29,8 @@ enum { READ, WRITE };
 /* MPI_Finalize and the end of mpirun take some tenths of a second. */
 #define GRACE_MS 5000
 #define MAX_ARGS 120
+/* Variables of a series, each with its value, and one of ours. */
+#define MAX_ENV 64
 
 static void close_fd(int *fd)
 {
@@ -194,6 +196,29 @@ static void add_hosts(struct command *c, const struct wf_tools_plan *plan,
 	}
 }
 
+/* The variables of @env and one more, in @all. */
+static const char *const *with_variable(const char *const *env,
+					const char *name, const char *value,
+					const char *all[MAX_ENV])
+{
+	unsigned n = 0;
+
+	for (; env[n] && n < MAX_ENV - 3; n += 2) {
+		all[n] = env[n];
+		all[n + 1] = env[n + 1];
+	}
+	all[n] = name;
+	all[n + 1] = value;
+	all[n + 2] = NULL;
+	return all;
+}
+
+/* Whether the ranks are on hosts that are not ours. */
+static bool is_spread(const struct wf_tools_plan *plan)
+{
+	return plan->mpi_hosts && plan->link.over != WF_TOOLS_OVER_VETH;
+}
+
 /*
  * Writes the script that mpirun runs in the place of ssh. It starts mpirun's
  * daemon in the namespace that stands for a host with --over veth, under the
@@ -239,9 +264,10 @@ static pid_t start_mpirun(struct wf_tools_mpi *mpi,
 				       "--bind-to", "none",
 				       "-np",	    "2",
 				       NULL };
-	/* Other hosts have no such folder. */
+	/* Other hosts have no such folder: only mpirun itself learns of it then. */
 	static char *const local[] = { "--oversubscribe", "--mca",
 				       "orte_tmpdir_base", NULL };
+	const char *variables[MAX_ENV];
 	bool veth = plan->link.over == WF_TOOLS_OVER_VETH;
 	char program[PATH_MAX], cpus[32], paths[3][64], agent[96];
 	const int fds[] = { mpi->orders[0][READ], mpi->orders[1][READ],
@@ -272,7 +298,10 @@ static pid_t start_mpirun(struct wf_tools_mpi *mpi,
 		add(&c, agent);
 		process.netns = plan->link.namespaces[0];
 	}
-	if (veth || !plan->mpi_hosts) {
+	if (is_spread(plan)) {
+		process.env =
+			with_variable(env, "TMPDIR", mpi->session, variables);
+	} else {
 		add_all(&c, local);
 		add(&c, mpi->session);
 	}
@@ -306,6 +335,7 @@ int wf_tools_mpi_start(struct wf_tools_mpi *mpi,
 	int ret;
 
 	mpi->hang = false;
+	mpi->is_ready = false;
 	mpi->error[0] = '\0';
 	mpi->said[0] = '\0';
 	name += strlen(WF_TOOLS_MPI_PREFIX);
@@ -331,7 +361,9 @@ int wf_tools_mpi_start(struct wf_tools_mpi *mpi,
 	if (ret < 0)
 		return give_up(mpi, ret, "mpirun does not start");
 	mpi->mpirun = ret;
-	return 0;
+	/* The daemons of one user share a folder on each host, and fail if two of
+	 * them make it at the same time. */
+	return is_spread(plan) ? wf_tools_mpi_ready(mpi, plan) : 0;
 }
 
 /* Keeps the first lines, without the rules that Open MPI draws. */
@@ -427,6 +459,8 @@ int wf_tools_mpi_ready(struct wf_tools_mpi *mpi,
 	char line[128];
 	int ret;
 
+	if (mpi->is_ready)
+		return 0;
 	ret = hear(mpi, plan, line, sizeof(line));
 	if (ret)
 		return ret;
@@ -438,8 +472,9 @@ int wf_tools_mpi_ready(struct wf_tools_mpi *mpi,
 	close_fd(&mpi->orders[1][READ]);
 	close_fd(&mpi->results[WRITE]);
 	/* On other hosts: no process here has them. */
-	if (plan->mpi_hosts && plan->link.over != WF_TOOLS_OVER_VETH)
+	if (is_spread(plan))
 		memset(mpi->pids, 0, sizeof(mpi->pids));
+	mpi->is_ready = true;
 	return 0;
 }
 

@@ -26,6 +26,7 @@ struct wf_tools_mpi {
 	/* ns per message last seen, for the number of messages of a run */
 	double seen[WF_TOOLS_TESTS][WF_TOOLS_MAX_SIZES];
 	char session[64]; /* mpirun's folder; empty: none */
+	bool is_ready;	  /* the ranks wait for commands */
 	char said[256];	  /* the beginning of their output */
 	char error[320];
 	char about[256];
