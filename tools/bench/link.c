@@ -63,9 +63,13 @@ const char *wf_tools_link_describe(const struct wf_tools_link *link, char *buf,
 			 link->mtu);
 		break;
 	case WF_TOOLS_OVER_HOSTS:
-		snprintf(buf, len, "this host and %.32s (%.40s), by %s",
+		snprintf(buf, len, "this host and %.32s (%.40s), by %s%s",
 			 link->host.name, link->host.address,
-			 link->interface[0] ? link->interface : "?");
+			 link->interface[0] ? link->interface : "?",
+			 strcmp(link->interface, "lo") ?
+				 "" :
+				 ": one host, so providers may use shared "
+				 "memory");
 		break;
 	default:
 		snprintf(buf, len, "this node");
