@@ -16,7 +16,7 @@ void wf_tools_table_head(const struct wf_tools_report *r, FILE *out)
 {
 	const struct wf_tools_machine *m = &r->machine;
 	const struct wf_tools_plan *plan = r->plan;
-	char over[96];
+	char over[192];
 
 	fprintf(out, "CPU       %s, %u on line%s%s%s\n", m->cpu, m->n_cpus,
 		m->virtual_on[0] ? ", virtual (" : "", m->virtual_on,
