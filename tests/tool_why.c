@@ -16,6 +16,7 @@
 #define LARGE (1 << 20)
 #define MANY 20000 /* more than a completion queue holds */
 #define MOST 3
+#define TALK 4 /* messages, more than go without a channel */
 
 enum role {
 	RECEIVES, /* a message from the next one, which nobody sends */
@@ -26,6 +27,8 @@ enum role {
 	POLLS,
 	COMPUTES,
 	SLEEPS, /* in fi_cq_sread(), for a message from the next one */
+	TALKS,	/* messages to and from the next one, then it polls */
+	TALKS_AND_RECEIVES, /* the same, then receives from anyone */
 };
 
 static const struct weft_test_opts opts = {
@@ -58,6 +61,20 @@ static void receive_many(struct weft_test *t)
 				  FI_ADDR_UNSPEC, 5, 0, NULL));
 }
 
+/* All messages have been delivered at the end, so no send waits for a peer by name. */
+static void talk(struct weft_test *t, fi_addr_t peer)
+{
+	uint64_t out = 1, in;
+
+	for (int i = 0; i < TALK; i++) {
+		CHECK_OK(weft_test_trecv(t, &in, sizeof(in), 7, 0, NULL));
+		CHECK_OK(weft_test_tdeliver(t, &out, sizeof(out), peer, 7,
+					    NULL));
+		weft_test_wait_ok(t->txcq, NULL);
+		weft_test_wait_ok(t->rxcq, NULL);
+	}
+}
+
 static void act(enum role role, struct weft_test *t, fi_addr_t peer)
 {
 	static uint8_t large[LARGE];
@@ -86,6 +103,13 @@ static void act(enum role role, struct weft_test *t, fi_addr_t peer)
 		CHECK_OK(weft_test_tsend(t, &value, sizeof(value), peer, 6,
 					 NULL));
 		break;
+	case TALKS:
+	case TALKS_AND_RECEIVES:
+		talk(t, peer);
+		if (role == TALKS_AND_RECEIVES)
+			CHECK_OK(weft_test_trecv(t, large, sizeof(large), 5, 0,
+						 NULL));
+		break;
 	case COMPUTES:
 		for (;;)
 			__asm__ volatile("" ::: "memory");
@@ -104,6 +128,8 @@ static void actor(struct weft_test_line *line, void *arg)
 	weft_test_open(&t, role == SLEEPS ? &sleeping : &opts);
 	peer = weft_test_meet(&t, line);
 	act(role, &t, peer);
+	if (role >= TALKS)
+		weft_test_put(line, &role, 1);
 	weft_test_get_driving(line, &end, 1);
 }
 
@@ -311,6 +337,82 @@ static void test_nobody(void)
 	end(&play);
 }
 
+/* Receives from anyone name no peer. A bug: the one that waits was blamed, and the
+ * one that was stopped was not mentioned. */
+static void begin_talk(struct play *play)
+{
+	enum role roles[] = { TALKS_AND_RECEIVES, TALKS };
+	char mark;
+
+	begin(play, 2, roles, NULL);
+	for (int i = 0; i < 2; i++)
+		CHECK(weft_test_get(&play->lines[i], &mark, 1));
+}
+
+/* Until the command says all of @words and none of @absent: a busy machine may
+ * keep a process from making progress for a while. */
+static void expect_text(const char *arguments, const char *const *words,
+			const char *const *absent)
+{
+	static char text[TEXT_MAX];
+	uint64_t give_up = weft_test_ms() + 60000;
+	const struct timespec pause = { 0, 100000000 };
+
+	for (;;) {
+		bool right = why(arguments, text) == 3 && !missing(text, words);
+
+		for (int i = 0; absent[i]; i++)
+			right &= !strstr(text, absent[i]);
+		if (right)
+			return;
+		if (weft_test_ms() > give_up)
+			FAIL("weft why %s: %s", arguments, text);
+		nanosleep(&pause, NULL);
+	}
+}
+
+static void test_anyone_stopped(void)
+{
+	const char *words[] = { "suspect",
+				"is stopped by a signal",
+				"kill -CONT",
+				"waits for a message from anyone, perhaps from "
+				"it: ",
+				weft_test_by_packets() ? "" :
+							 "they share memory",
+				NULL };
+	const char *absent[] = { "culprit", "idle", NULL };
+	struct play play;
+	char arguments[64];
+
+	begin_talk(&play);
+	CHECK_SYS(kill(play.lines[1].pid, SIGSTOP));
+	expect("stopped", &play.lines[1].pid, 1, words);
+	/* Nobody else is to blame, and who asks for the one that waits learns of
+	 * the other. */
+	snprintf(arguments, sizeof(arguments), "-t 300ms %d",
+		 (int)play.lines[0].pid);
+	expect_text(arguments, words, absent);
+	end(&play);
+}
+
+/* Nothing is known to be wrong with a process that it talks to. */
+static void test_anyone_idle(void)
+{
+	const char *words[] = { "idle", "waits for a message from anyone",
+				NULL };
+	const char *json[] = { "\"culprits\": []", "\"idle\": [",
+			       "\"reason\": \"anyone\"", NULL };
+	const char *absent[] = { "culprit", "suspect", NULL };
+	const char *none[] = { NULL };
+	struct play play;
+
+	begin_talk(&play);
+	expect_text("-t 300ms", words, absent);
+	expect_text("--json -t 300ms", json, none);
+	end(&play);
+}
+
 /* A process that waits for nothing is not blamed, and asking for one process
  * leaves others out. */
 static void test_quiet(void)
@@ -349,6 +451,8 @@ int main(void)
 	test_both_receive();
 	test_three_send();
 	test_stopped();
+	test_anyone_stopped();
+	test_anyone_idle();
 	test_computes();
 	test_full_queue();
 	test_other_tag();

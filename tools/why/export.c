@@ -145,6 +145,7 @@ static void write_culprit(struct wf_tools_json *json,
 	}
 	wf_tools_json_close(json, ']');
 	wf_tools_json_number(json, "behind", culprit->behind);
+	wf_tools_json_bool(json, "suspect", culprit->suspect);
 	if (memory) {
 		wf_tools_words_culprit(graph, culprit, memory);
 		fclose(memory);
@@ -165,6 +166,12 @@ void wf_tools_why_json(const struct wf_tools_why_view *view, FILE *out)
 	for (size_t i = 0; i < graph->culprit_count; i++) {
 		if (wf_tools_why_is_shown(view, &graph->culprits[i]))
 			write_culprit(&json, graph, &graph->culprits[i]);
+	}
+	wf_tools_json_close(&json, ']');
+	wf_tools_json_open(&json, "idle", '[');
+	for (size_t i = 0; i < graph->idle_count; i++) {
+		if (wf_tools_why_is_shown(view, &graph->idle[i]))
+			write_culprit(&json, graph, &graph->idle[i]);
 	}
 	wf_tools_json_close(&json, ']');
 	wf_tools_json_open(&json, "endpoints", '[');

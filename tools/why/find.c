@@ -107,6 +107,114 @@ static int visit(void *arg, pid_t pid)
 	return 0;
 }
 
+/* -- channels ---------------------------------------------------------------- */
+
+/* The memory of a channel (shm/region.c), as the kernel shows a mapping of it:
+ * both ends map the same. */
+#define CHANNEL "/memfd:weft-ring (deleted)\n"
+
+static int add_channel(struct wf_tools_waiters *waiters, const char *line)
+{
+	unsigned long long inode;
+	ino_t *all;
+	int name = 0;
+
+	if (sscanf(line, "%*s %*s %*s %*s %llu %n", &inode, &name) != 1 ||
+	    !name || strcmp(line + name, CHANNEL))
+		return 0;
+	all = wf_tools_grow(waiters->channels, waiters->channel_count,
+			    &waiters->channel_room, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	waiters->channels = all;
+	all[waiters->channel_count++] = (ino_t)inode;
+	return 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const ino_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Without an answer, because the process is gone or is another user's, it has no
+ * channel that we know of. */
+static int read_channels(struct wf_tools_waiters *waiters,
+			 struct wf_tools_waiter *w)
+{
+	char path[64], *line = NULL;
+	size_t room = 0;
+	FILE *maps;
+	int ret = 0;
+
+	w->channels = waiters->channel_count;
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)w->process.pid);
+	maps = fopen(path, "re");
+	if (!maps)
+		return 0;
+	while (!ret && getline(&line, &room, maps) > 0)
+		ret = add_channel(waiters, line);
+	free(line);
+	fclose(maps);
+	w->channel_count = waiters->channel_count - w->channels;
+	if (w->channel_count)
+		qsort(waiters->channels + w->channels, w->channel_count,
+		      sizeof(*waiters->channels), by_number);
+	return ret;
+}
+
+static bool waits_for_anyone(const struct wf_tools_waiter *w)
+{
+	for (uint32_t i = 0; i < w->waits.bank.count; i++) {
+		if (w->waits.bank.waits[i].flags & WF_WAIT_ANYONE)
+			return true;
+	}
+	return false;
+}
+
+static int find_channels(struct wf_tools_waiters *waiters)
+{
+	bool needed = false;
+	int ret = 0;
+
+	for (size_t i = 0; i < waiters->count; i++)
+		needed |= waits_for_anyone(&waiters->all[i]);
+	for (size_t i = 0; needed && !ret && i < waiters->count; i++) {
+		struct wf_tools_waiter *w = &waiters->all[i];
+
+		if (i && w[-1].process.pid == w->process.pid) {
+			w->channels = w[-1].channels;
+			w->channel_count = w[-1].channel_count;
+		} else {
+			ret = read_channels(waiters, w);
+		}
+	}
+	return ret;
+}
+
+bool wf_tools_waiters_share(const struct wf_tools_waiters *waiters,
+			    const struct wf_tools_waiter *a,
+			    const struct wf_tools_waiter *b)
+{
+	size_t i = 0, j = 0;
+
+	while (i < a->channel_count && j < b->channel_count) {
+		ino_t x = waiters->channels[a->channels + i];
+		ino_t y = waiters->channels[b->channels + j];
+
+		if (x == y)
+			return true;
+		if (x < y)
+			i++;
+		else
+			j++;
+	}
+	return false;
+}
+
+/* -- all of it ---------------------------------------------------------------- */
+
 int wf_tools_waiters_find(struct wf_tools_waiters *waiters)
 {
 	int ret;
@@ -115,6 +223,8 @@ int wf_tools_waiters_find(struct wf_tools_waiters *waiters)
 	ret = wf_tools_proc_all(visit, waiters);
 	/* After all pages were read: nothing in them is of the future. */
 	waiters->now = wf_base_clock_ns();
+	if (!ret)
+		ret = find_channels(waiters);
 	if (ret)
 		wf_tools_waiters_free(waiters);
 	return ret;
@@ -123,6 +233,7 @@ int wf_tools_waiters_find(struct wf_tools_waiters *waiters)
 void wf_tools_waiters_free(struct wf_tools_waiters *waiters)
 {
 	free(waiters->all);
+	free(waiters->channels);
 	*waiters = (struct wf_tools_waiters){ 0 };
 }
 

@@ -2,6 +2,8 @@
 /*
  * Makes the graph and finds where chains end: groups of processes that wait for
  * each other by Tarjan's algorithm, then those groups that wait for no other.
+ * Edges of receives from anyone are added when it is known who makes no progress,
+ * because they lead to such processes only: no circle has one.
  */
 #include "tools/why/graph.h"
 
@@ -103,8 +105,10 @@ static void add_edges(struct wf_tools_graph *graph, struct wf_tools_node *node,
 			continue;
 		node->waits = true;
 		if (wait->kind == WF_WAIT_RECEIVE &&
-		    (wait->flags & WF_WAIT_ANYONE))
-			node->anyone = true;
+		    (wait->flags & WF_WAIT_ANYONE) && !node->anyone) {
+			node->anyone = wait;
+			node->anyone_of = w;
+		}
 		if (wait->kind == WF_WAIT_CQ && !node->ends) {
 			node->ends = true;
 			node->reason = WF_TOOLS_FULL_CQ;
@@ -160,6 +164,134 @@ static void mark_idle(struct wf_tools_graph *graph)
 			continue;
 		node->ends = true;
 		node->reason = WF_TOOLS_NO_PROGRESS;
+	}
+}
+
+/* -- receives from anyone ---------------------------------------------------- */
+
+/* Processes that give no sign at all. */
+static bool is_silent(const struct wf_tools_graph *graph,
+		      const struct wf_tools_node *node)
+{
+	for (size_t i = 0; i < node->endpoints; i++) {
+		if (wf_tools_graph_is_live(graph, node->first + i))
+			return false;
+	}
+	return true;
+}
+
+static bool is_halt(enum wf_tools_reason reason)
+{
+	return reason == WF_TOOLS_STOPPED || reason == WF_TOOLS_DEAD;
+}
+
+static bool is_halted(const struct wf_tools_node *node)
+{
+	return node->ends && is_halt(node->reason);
+}
+
+/* Whether a wait of @from names @node; NULL: of any process that goes on. */
+static bool is_named(const struct wf_tools_graph *graph,
+		     const struct wf_tools_node *from,
+		     const struct wf_tools_node *node)
+{
+	for (size_t i = 0; i < graph->edge_count; i++) {
+		const struct wf_tools_edge *edge = &graph->edges[i];
+
+		if (edge->to_node == node &&
+		    (from ? edge->from_node == from : !edge->from_node->ends))
+			return true;
+	}
+	return false;
+}
+
+/* Whether @from can wait for @to, which makes no progress, and why. That both are
+ * of a user is little: it counts if @to is stopped, which no process is for long in
+ * good order, @from has no channels, and nobody waits for @from, who would not be
+ * blamed then. */
+static bool find_bond(const struct wf_tools_graph *graph,
+		      const struct wf_tools_node *from,
+		      const struct wf_tools_node *to, enum wf_tools_bond *bond)
+{
+	const struct wf_tools_waiter *a = from->first, *b = to->first;
+
+	if (wf_tools_waiters_share(graph->waiters, a, b)) {
+		*bond = WF_TOOLS_CHANNEL;
+		return true;
+	}
+	if (is_named(graph, to, from)) {
+		*bond = WF_TOOLS_NAMES;
+		return true;
+	}
+	if (a->process.uid != b->process.uid || strcmp(a->job.id, b->job.id))
+		return false;
+	*bond = a->job.id[0] ? WF_TOOLS_JOB : WF_TOOLS_USER;
+	return *bond == WF_TOOLS_JOB || (is_halted(to) && !a->channel_count &&
+					 !is_named(graph, NULL, from));
+}
+
+/* Its endpoint that shows what is wrong with it. */
+static const struct wf_tools_waiter *
+worst_of(const struct wf_tools_graph *graph, const struct wf_tools_node *node)
+{
+	for (size_t i = 0; i < node->endpoints; i++) {
+		const struct wf_tools_waiter *w = node->first + i;
+
+		if (node->reason == WF_TOOLS_NO_PROGRESS &&
+		    !wf_tools_graph_is_live(graph, w))
+			return w;
+		for (uint32_t j = 0; node->reason == WF_TOOLS_FULL_CQ &&
+				     j < w->waits.bank.count;
+		     j++) {
+			if (w->waits.bank.waits[j].kind == WF_WAIT_CQ)
+				return w;
+		}
+	}
+	return node->first;
+}
+
+/* Adds edges from @node to those who are halted, or to the others. */
+static void add_guesses(struct wf_tools_graph *graph,
+			struct wf_tools_node *node, bool halted)
+{
+	for (uint32_t i = 0; i < graph->node_count; i++) {
+		struct wf_tools_node *to = &graph->nodes[i];
+		enum wf_tools_bond bond;
+
+		/* There is memory for as many waits as a page holds. */
+		if (node->edge_count >= WF_WAITS_MAX)
+			return;
+		if (to == node || is_halted(to) != halted ||
+		    (!to->ends && !is_silent(graph, to)) ||
+		    !find_bond(graph, node, to, &bond))
+			continue;
+		if (!to->ends) {
+			to->ends = true;
+			to->reason = WF_TOOLS_NO_PROGRESS;
+		}
+		graph->edges[graph->edge_count++] = (struct wf_tools_edge){
+			.from = node->anyone_of,
+			.from_node = node,
+			.wait = node->anyone,
+			.to = worst_of(graph, to),
+			.to_node = to,
+			.bond = bond,
+		};
+		node->edge_count++;
+	}
+}
+
+/* Who waits for anyone, and for nothing else. */
+static void guess(struct wf_tools_graph *graph)
+{
+	for (uint32_t i = 0; i < graph->node_count; i++) {
+		struct wf_tools_node *node = &graph->nodes[i];
+
+		if (node->ends || !node->anyone || node->edge_count)
+			continue;
+		node->edges = &graph->edges[graph->edge_count];
+		add_guesses(graph, node, true);
+		add_guesses(graph, node, false);
 	}
 }
 
@@ -251,7 +383,8 @@ static void look_at_edge(struct wf_tools_graph *graph,
 	const struct wf_tools_node *to = edge->to_node;
 	struct wf_tools_culprit culprit = {
 		.edge = edge,
-		.address = edge->wait->peer,
+		.address = edge->bond == WF_TOOLS_NAMED ? edge->wait->peer :
+							  edge->to->waits.name,
 	};
 
 	if (!to) {
@@ -333,11 +466,59 @@ static uint32_t count_behind(const struct wf_tools_graph *graph,
 	return count;
 }
 
-static int by_behind(const void *a, const void *b)
+/* All who wait for it wait for anyone. */
+static bool is_suspect(const struct wf_tools_graph *graph,
+		       const struct wf_tools_culprit *culprit)
+{
+	bool suspect = false;
+
+	for (size_t i = 0; culprit->node && i < graph->edge_count; i++) {
+		const struct wf_tools_edge *edge = &graph->edges[i];
+
+		if (edge->to_node != culprit->node)
+			continue;
+		if (edge->bond == WF_TOOLS_NAMED)
+			return false;
+		suspect = true;
+	}
+	return suspect;
+}
+
+static bool is_idle(const struct wf_tools_culprit *culprit)
+{
+	return culprit->reason == WF_TOOLS_ANYONE;
+}
+
+/* Those that are no culprits come last. */
+static int by_weight(const void *a, const void *b)
 {
 	const struct wf_tools_culprit *x = a, *y = b;
 
-	return x->behind == y->behind ? 0 : x->behind > y->behind ? -1 : 1;
+	if (is_idle(x) != is_idle(y))
+		return is_idle(x) ? 1 : -1;
+	if (x->behind != y->behind)
+		return x->behind > y->behind ? -1 : 1;
+	if (x->suspect != y->suspect)
+		return x->suspect ? 1 : -1;
+	return (int)is_halt(y->reason) - (int)is_halt(x->reason);
+}
+
+static void weigh(struct wf_tools_graph *graph)
+{
+	size_t count = graph->culprit_count;
+
+	for (size_t i = 0; i < count; i++) {
+		struct wf_tools_culprit *culprit = &graph->culprits[i];
+
+		culprit->behind = count_behind(graph, culprit);
+		culprit->suspect = is_suspect(graph, culprit);
+	}
+	qsort(graph->culprits, count, sizeof(*graph->culprits), by_weight);
+	while (graph->culprit_count &&
+	       is_idle(&graph->culprits[graph->culprit_count - 1]))
+		graph->culprit_count--;
+	graph->idle = graph->culprits + graph->culprit_count;
+	graph->idle_count = count - graph->culprit_count;
 }
 
 static int find_groups(struct wf_tools_graph *graph)
@@ -394,17 +575,14 @@ int wf_tools_graph_make(struct wf_tools_graph *graph,
 			add_edges(graph, node, node->first + j);
 	}
 	mark_idle(graph);
+	guess(graph);
 	if (find_groups(graph))
 		goto err_memory;
 	for (size_t i = 0; i < graph->edge_count; i++)
 		look_at_edge(graph, &graph->edges[i]);
 	for (uint32_t i = 0; i < graph->node_count; i++)
 		look_at_node(graph, &graph->nodes[i]);
-	for (size_t i = 0; i < graph->culprit_count; i++)
-		graph->culprits[i].behind =
-			count_behind(graph, &graph->culprits[i]);
-	qsort(graph->culprits, graph->culprit_count, sizeof(*graph->culprits),
-	      by_behind);
+	weigh(graph);
 	return 0;
 
 err_memory:

@@ -266,6 +266,179 @@ static void test_many(void **state)
 	close_host(&h);
 }
 
+static void receive_from_anyone(struct host *h, size_t from)
+{
+	add_wait(h, from, WF_WAIT_RECEIVE, WF_WAIT_FOR_MESSAGE)->flags =
+		WF_WAIT_ANYONE;
+}
+
+/* The memory of channels: 7 is that of processes 0 and 2, 9 of 0 and 1. */
+static void open_channels(struct host *h)
+{
+	static ino_t channels[] = { 7, 9, 9, 7 };
+
+	h->waiters.channels = channels;
+	h->waiters.channel_count = 4;
+	h->waiters.all[0].channel_count = 2;
+	h->waiters.all[1].channels = 2;
+	h->waiters.all[1].channel_count = 1;
+	h->waiters.all[2].channels = 3;
+	h->waiters.all[2].channel_count = 1;
+}
+
+static void expect_idle(const struct host *h)
+{
+	assert_int_equal(h->graph.culprit_count, 0);
+	assert_int_equal(h->graph.idle_count, 1);
+	assert_int_equal(h->graph.idle[0].reason, WF_TOOLS_ANYONE);
+	assert_int_equal(h->graph.idle[0].node->first->process.pid, 100);
+}
+
+static void expect_suspect(const struct host *h, size_t i, pid_t pid,
+			   enum wf_tools_reason reason, uint32_t behind)
+{
+	assert_true(h->graph.culprit_count > i);
+	assert_int_equal(h->graph.idle_count, 0);
+	assert_int_equal(h->graph.culprits[i].reason, reason);
+	assert_int_equal(blamed(h, i), pid);
+	assert_int_equal(h->graph.culprits[i].behind, behind);
+	assert_true(h->graph.culprits[i].suspect);
+}
+
+/* Who waits for anyone waits for a stopped process that it has a channel to, and
+ * for no other one. */
+static void test_anyone_channel(void **state)
+{
+	struct host h;
+
+	(void)state;
+	open_host(&h, 4);
+	receive_from_anyone(&h, 0);
+	open_channels(&h);
+	make(&h);
+	expect_idle(&h);
+	wf_tools_graph_free(&h.graph);
+	/* It has channels, but not to this one. */
+	h.waiters.all[3].process.state = 'T';
+	make(&h);
+	expect_idle(&h);
+	wf_tools_graph_free(&h.graph);
+	/* First the one that is stopped. */
+	h.waiters.all[1].waits.polled = NOW - 3 * WF_NS_PER_S;
+	h.waiters.all[2].process.state = 'T';
+	make(&h);
+	assert_int_equal(h.graph.culprit_count, 2);
+	expect_suspect(&h, 0, 102, WF_TOOLS_STOPPED, 1);
+	expect_suspect(&h, 1, 101, WF_TOOLS_NO_PROGRESS, 1);
+	assert_int_equal(h.graph.culprits[0].edge->bond, WF_TOOLS_CHANNEL);
+	assert_string_equal(h.graph.culprits[0].address, "127.0.0.1:2");
+	close_host(&h);
+}
+
+/* Chains go on over it, and a wait that names a process is no guess. */
+static void test_anyone_chain(void **state)
+{
+	struct host h;
+
+	(void)state;
+	open_host(&h, 4);
+	receive_from_anyone(&h, 0);
+	receive_from(&h, 3, 0);
+	open_channels(&h);
+	h.waiters.all[2].process.state = 'T';
+	make(&h);
+	assert_int_equal(h.graph.culprit_count, 1);
+	expect_suspect(&h, 0, 102, WF_TOOLS_STOPPED, 2);
+	wf_tools_graph_free(&h.graph);
+	receive_from(&h, 1, 2);
+	make(&h);
+	assert_int_equal(h.graph.culprit_count, 1);
+	assert_int_equal(h.graph.culprits[0].behind, 3);
+	assert_false(h.graph.culprits[0].suspect);
+	close_host(&h);
+}
+
+/* Without a channel: processes of the same job, and stopped ones of the user. */
+static void test_anyone_packets(void **state)
+{
+	struct host h;
+
+	(void)state;
+	open_host(&h, 2);
+	receive_from_anyone(&h, 0);
+	h.waiters.all[1].process.state = 'T';
+	make(&h);
+	expect_suspect(&h, 0, 101, WF_TOOLS_STOPPED, 1);
+	assert_int_equal(h.graph.culprits[0].edge->bond, WF_TOOLS_USER);
+	wf_tools_graph_free(&h.graph);
+	h.waiters.all[1].process.uid = 5;
+	make(&h);
+	expect_idle(&h);
+	wf_tools_graph_free(&h.graph);
+	/* It waited for the other one when it was stopped. */
+	receive_from(&h, 1, 0);
+	make(&h);
+	assert_int_equal(h.graph.culprit_count, 1);
+	expect_suspect(&h, 0, 101, WF_TOOLS_STOPPED, 1);
+	assert_int_equal(h.graph.culprits[0].edge->bond, WF_TOOLS_NAMES);
+	wf_tools_graph_free(&h.graph);
+	h.waiters.all[1].waits.bank.count = 0;
+	h.waiters.all[1].process.uid = 0;
+	strcpy(h.waiters.all[1].job.id, "2");
+	make(&h);
+	expect_idle(&h);
+	wf_tools_graph_free(&h.graph);
+	strcpy(h.waiters.all[0].job.id, "2");
+	h.waiters.all[1].process.state = 'R';
+	h.waiters.all[1].waits.polled = NOW - 3 * WF_NS_PER_S;
+	make(&h);
+	expect_suspect(&h, 0, 101, WF_TOOLS_NO_PROGRESS, 1);
+	assert_int_equal(h.graph.culprits[0].edge->bond, WF_TOOLS_JOB);
+	wf_tools_graph_free(&h.graph);
+	/* A program that rests, and has nothing to do with it. */
+	h.waiters.all[0].job.id[0] = h.waiters.all[1].job.id[0] = 0;
+	make(&h);
+	expect_idle(&h);
+	close_host(&h);
+}
+
+/* It also waits for a process that it names: that one is to blame. */
+static void test_anyone_and_named(void **state)
+{
+	struct host h;
+
+	(void)state;
+	open_host(&h, 3);
+	receive_from_anyone(&h, 0);
+	receive_from(&h, 0, 1);
+	h.waiters.all[2].process.state = 'T';
+	make(&h);
+	assert_int_equal(h.graph.culprit_count, 1);
+	assert_int_equal(h.graph.culprits[0].reason, WF_TOOLS_NOT_SENT);
+	assert_int_equal(blamed(&h, 0), 101);
+	close_host(&h);
+}
+
+/* Many that wait for anyone, and many that give no sign: memory for edges. */
+static void test_anyone_many(void **state)
+{
+	struct host h;
+
+	(void)state;
+	open_host(&h, MOST);
+	for (size_t i = 0; i < MOST; i++) {
+		strcpy(h.waiters.all[i].job.id, "2");
+		if (i % 2)
+			receive_from_anyone(&h, i);
+		else
+			h.waiters.all[i].waits.polled = 0;
+	}
+	h.waiters.all[MOST - 2].process.state = 'T';
+	make(&h);
+	expect_suspect(&h, 0, 100 + MOST - 2, WF_TOOLS_STOPPED, MOST / 2);
+	close_host(&h);
+}
+
 static struct wf_waits_page good_page(void)
 {
 	struct wf_waits_page page = {
@@ -329,6 +502,11 @@ int main(void)
 		cmocka_unit_test(test_elsewhere),
 		cmocka_unit_test(test_namespaces),
 		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_anyone_channel),
+		cmocka_unit_test(test_anyone_chain),
+		cmocka_unit_test(test_anyone_packets),
+		cmocka_unit_test(test_anyone_and_named),
+		cmocka_unit_test(test_anyone_many),
 		cmocka_unit_test(test_pages),
 	};
 

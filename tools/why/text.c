@@ -41,7 +41,12 @@ static void write_culprit(const struct wf_tools_why_view *view,
 	char *text = NULL;
 	size_t len;
 	FILE *memory = open_memstream(&text, &len);
-	const char *head = "culprit";
+	const char *head = culprit->reason == WF_TOOLS_ANYONE ? "idle" :
+			   culprit->suspect		      ? "suspect" :
+								"culprit";
+	enum wf_tools_style style = culprit->reason == WF_TOOLS_ANYONE ?
+					    WF_TOOLS_STRONG :
+					    WF_TOOLS_TROUBLE;
 
 	if (!memory)
 		return;
@@ -52,16 +57,16 @@ static void write_culprit(const struct wf_tools_why_view *view,
 		if (*end)
 			*end++ = 0;
 		fprintf(out, "%c%c%-8s %c%s\n",
-			WF_TOOLS_WRAP_STYLED(*head ? WF_TOOLS_TROUBLE :
-						     WF_TOOLS_NORMAL),
+			WF_TOOLS_WRAP_STYLED(*head ? style : WF_TOOLS_NORMAL),
 			head, WF_TOOLS_WRAP_MARK, line);
 		head = "";
 	}
 	if (culprit->behind > 1)
 		fprintf(out,
-			"%-8s %c%u processes wait for it, directly or over "
+			"%-8s %c%u processes %swait for it, directly or over "
 			"others.\n",
-			"", WF_TOOLS_WRAP_MARK, culprit->behind);
+			"", WF_TOOLS_WRAP_MARK, culprit->behind,
+			culprit->suspect ? "may " : "");
 	free(text);
 }
 
@@ -106,12 +111,14 @@ static bool has_old(const struct wf_tools_why_view *view,
 	return false;
 }
 
+/* And those that are idle behind them: they are in the same array. */
 static void write_culprits(const struct wf_tools_why_view *view, FILE *out)
 {
 	const struct wf_tools_graph *graph = view->graph;
+	size_t count = graph->culprit_count + graph->idle_count;
 	unsigned int culprits = 0;
 
-	for (size_t i = 0; i < graph->culprit_count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (!wf_tools_why_is_shown(view, &graph->culprits[i]))
 			continue;
 		if (culprits++)

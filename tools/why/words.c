@@ -387,8 +387,23 @@ endpoint_of(const struct wf_tools_culprit *culprit)
 	return culprit->node->first;
 }
 
-void wf_tools_words_culprit(const struct wf_tools_graph *graph,
-			    const struct wf_tools_culprit *culprit, FILE *out)
+/* One of those who may wait for it. */
+static void write_guess(const struct wf_tools_edge *edge, FILE *out)
+{
+	static const char *const bonds[] = {
+		[WF_TOOLS_CHANNEL] = "they share memory",
+		[WF_TOOLS_NAMES] = "they are peers",
+		[WF_TOOLS_JOB] = "both are of the same job",
+		[WF_TOOLS_USER] = "both are of the same user",
+	};
+
+	wf_tools_words_who(edge->from, out);
+	fprintf(out, " waits for a message from anyone, perhaps from it: %s.\n",
+		bonds[edge->bond]);
+}
+
+static void write_reason(const struct wf_tools_graph *graph,
+			 const struct wf_tools_culprit *culprit, FILE *out)
 {
 	switch (culprit->reason) {
 	case WF_TOOLS_STOPPED:
@@ -419,4 +434,12 @@ void wf_tools_words_culprit(const struct wf_tools_graph *graph,
 		write_idle(graph, culprit, out);
 		break;
 	}
+}
+
+void wf_tools_words_culprit(const struct wf_tools_graph *graph,
+			    const struct wf_tools_culprit *culprit, FILE *out)
+{
+	write_reason(graph, culprit, out);
+	if (culprit->suspect)
+		write_guess(culprit->edge, out);
 }
