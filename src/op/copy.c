@@ -15,8 +15,8 @@
 #define CPUID_EDX_FSRM (1u << 4)
 #define FAMILY_ZEN5 0x1au
 
-/* Zen 3 and 4 have FSRM as well, but copy slowly from some offsets in a page, and
- * were not measured. */
+/* Zen 3 and 4 have FSRM as well; they were not measured, and keep the C library's
+ * copy. */
 static bool ask_processor(void)
 {
 	unsigned int eax, ebx, ecx, edx;
@@ -42,7 +42,7 @@ static bool ask_processor(void)
 
 #endif
 
-/* Asked once: a virtual machine leaves to its host for the question. */
+/* The answer is kept: in a virtual machine each question is passed to the host. */
 bool wf_op_copy_writes_whole_lines(void)
 {
 	enum { UNKNOWN, NO, YES };
